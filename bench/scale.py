@@ -11,14 +11,13 @@ computed. Nothing is typed in but the scenario, and what replicas need to agree 
 from __future__ import annotations
 
 import argparse
-import builtins
 import json
 import multiprocessing
 import pickle
 import statistics
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,11 +34,11 @@ from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState, TaskState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.run_progress import RunProgress
-from eosingest.protocol.source import Item, Listing, Version
+from eosingest.protocol.source import Item, Listing, Source, Version
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import FileSplit, FileSplits, split_of
 from eosingest.sources.files.listing.fingerprint import Fingerprint
-from eosingest.sources.files.listing.source_file import WORDING, SourceFile, as_file
+from eosingest.sources.files.listing.source_file import WORDING, SourceFile
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.line_reader import LineSplit
 
@@ -97,7 +96,7 @@ class CutSplits(FileSplits):
         return tuple(FileSplit(item.name, at * split_size, split_size) for at in range(self._each))
 
 
-class Cut:
+class Cut(Source):
     """A source of files that are cut into so many splits each; nothing is read."""
 
     wording = WORDING
@@ -109,22 +108,18 @@ class Cut:
         """Not asked."""
         raise NotImplementedError
 
-    def list(self, scope: object = None, done: object = ()) -> Listing:
+    def plan(self, scope: object = None, recorded: object = (), purpose: object = None) -> Listing:
         """Not asked."""
         raise NotImplementedError
 
-    def look_again(self, items: Any) -> builtins.list[str]:
+    def look_again(self, items: Any) -> list[str]:
         """Not asked."""
         raise NotImplementedError
 
-    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Make one up."""
-        file = as_file(item)
-        return Fingerprint(file.length, file.mtime_ms, f"{file.mtime_ms:032x}").to_json()
 
-    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """It is."""
-        return True
+def version_of(file: SourceFile) -> Version:
+    """Make one up."""
+    return Fingerprint(file.length, file.mtime_ms, f"{file.mtime_ms:032x}").to_json()
 
 
 def planned(splits: int, splits_each: int) -> Plan:
@@ -134,7 +129,7 @@ def planned(splits: int, splits_each: int) -> Plan:
     for number in range(splits // splits_each):
         name = f"events/date=2026-11-{number % 30:02}/part-{number:05}-4f1c8a52-6f0e-4d6e-9a50-3a1f6c0d2b7e-c000.json"
         files.append(SourceFile(name, f"/mnt/lake/{name}", size * splits_each, 1_700_000_000_000 + number, True))
-    return make_plan(Cut(splits_each), {}, size, Listing(tuple(files)))
+    return make_plan(Cut(splits_each), {}, size, Listing(tuple(files), {file.name: version_of(file) for file in files}))
 
 
 def offset_records(plan: Plan, sequence: int = 0) -> Iterator[OffsetRecord]:

@@ -21,9 +21,9 @@ from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.plan import Plan, make_plan
+from eosingest.protocol.source import Purpose, Source
 from eosingest.records.encoding import Encoding
 from eosingest.report.progress import Observer, RecordingObserver
-from eosingest.sources.registry import PlannedSource
 from eosingest.spec import Spec
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Parts:
     """The parts that a verb works with. `observer` shows notes and keeps them for the report; `check` ends waits by raising."""
 
     spec: Spec
-    source: PlannedSource
+    source: Source
     observer: RecordingObserver
     check: Callable[[], None]
 
@@ -50,8 +50,8 @@ class Parts:
 
     def first_plan(self) -> Plan:
         """Return the plan as if nothing had been sent, for display only."""
-        shown = self.source.listed_only()
-        return make_plan(shown, {}, self.spec.source.split_size, shown.list())
+        listing = self.source.plan(purpose=Purpose.SHOW)
+        return make_plan(self.source, {}, self.spec.source.split_size, listing)
 
     def driver_settings(self, kafka: Connection, options: RunOptions = NO_OPTIONS) -> DriverSettings:
         """See `settings.driver_settings`."""

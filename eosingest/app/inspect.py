@@ -25,6 +25,7 @@ from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, gone_note, half_done_items, make_plan, notes_of
+from eosingest.protocol.source import Purpose
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import PlanReport, StatusReport
 from eosingest.report.progress import Observer
@@ -74,7 +75,7 @@ def _not_lines(spec: Spec) -> list[str]:
     from eosingest.sniff import why_not_json_lines
 
     try:
-        path = source_of(spec).list().sample
+        path = source_of(spec).plan(purpose=Purpose.SHOW).sample
         error = why_not_json_lines(path) if path is not None else None
     except EosingestError:  # while a spec is written the data may be missing
         return []
@@ -97,11 +98,12 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         in_force = control is not None and pins.in_force(control, state.offsets)
         pins.refuse_other_format(state, settings.format)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
-        made = make_plan(source, state.offsets, split_size, scope.listed(source.listed_only(), control, state))
+        listing = scope.listed(source, control, state, Purpose.SHOW)
+        made = make_plan(source, state.offsets, split_size, listing)
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
         with _collected(errors):
-            data_loss.refuse(source, data_loss.found(source, made))
+            data_loss.refuse(source, listing.gaps)
         with _collected(errors):
             if settings.whole and control is not None:
                 single_transaction.refuse_half_sent(control, made, state.offsets.values())

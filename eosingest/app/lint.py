@@ -14,7 +14,8 @@ from eosingest.errors import EosingestError, SpecError
 from eosingest.host.interruption import never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.librdkafka import check_properties
-from eosingest.sources.registry import PlannedSource, formats, kind_of
+from eosingest.protocol.source import Purpose, Source
+from eosingest.sources.registry import formats, kind_of
 from eosingest.spec.document import Problem, Table, get
 from eosingest.spec.lint import expression_problems
 from eosingest.spec.sources import source_table
@@ -41,7 +42,7 @@ def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
     )
 
 
-def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
+def _source(tables: Table, spec: Path) -> Source | Problem | None:
     """Return the source, or the problem of a path that this version cannot read, or None if the table is too incomplete."""
     read = tables.get("source")
     table = source_table(read).for_a_look(read) if isinstance(read, dict) else None
@@ -53,10 +54,10 @@ def _source(tables: Table, spec: Path) -> PlannedSource | Problem | None:
         return Problem(("source", "path"), error.message, hint=error.hint, code=error.code)
 
 
-def _folders(source: PlannedSource) -> dict[str, str] | None:
+def _folders(source: Source) -> dict[str, str] | None:
     """Return the columns that rows get from their item's path (`k=v`), without types; None if there are no items to list."""
     try:
-        listing = source.list()
+        listing = source.plan(purpose=Purpose.SHOW)
         return dict.fromkeys(listing.folders, "") if listing.items else None
     except EosingestError:  # a run reports it; while a spec is written the data may be missing
         return None

@@ -26,9 +26,10 @@ from eosingest.host.java import find_java, java_major_version
 from eosingest.host.paths import cache_directory
 from eosingest.kafka.sticky_partitioner import spreads
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, TopicCreation
+from eosingest.protocol.source import Source
 from eosingest.records.encoding import Encoding
 from eosingest.report.wording import Wording
-from eosingest.sources.registry import PlannedSource, kind_of
+from eosingest.sources.registry import kind_of
 from eosingest.spark import spark_defaults
 from eosingest.spec import Spec, digest_parts, resolve_properties
 from eosingest.spec.model import Create, DeadLetters
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _LOGS_KEPT_S = 7 * 86_400
 
 
-def source_of(spec: Spec, check: Callable[[], None] = never) -> PlannedSource:
+def source_of(spec: Spec, check: Callable[[], None] = never) -> Source:
     """Make the source; `check` ends long listings by raising."""
     return kind_of(spec.source.format).source(_source_table(spec), spec.directory, check)
 

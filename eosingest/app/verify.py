@@ -31,12 +31,13 @@ from eosingest.errors import (
 )
 from eosingest.host.interruptible import in_thread
 from eosingest.kafka.ports import TopicDescription
-from eosingest.protocol import data_loss, pins, scope
+from eosingest.protocol import data_loss, pins
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
+from eosingest.protocol.source import Purpose
 from eosingest.records.encoding import Encoding
 from eosingest.report.model import VerifyReport
 from eosingest.report.progress import AuditObserver, AuditProgress
@@ -126,7 +127,7 @@ class _Verification:
         self._wait_until_decided()
         rows = None
         if self._options.against_source:
-            listing = scope.listed_as_sent(self._source, control, state)
+            listing = self._source.plan(None, state.offsets.values(), Purpose.AUDIT)
             rows = audited_source(self._source, listing, state.offsets, control, listing.as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)

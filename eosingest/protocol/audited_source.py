@@ -56,7 +56,7 @@ def audited_source(
     control: ControlRecord,
     as_one: Collection[str] = (),
 ) -> AuditedSource:
-    """Match the listing with the receipts. Reads items only to detect changes; raises the errors of `make_plan`.
+    """Match the listing with the receipts. Raises the errors of `make_plan`.
 
     `as_one` names items whose splits are one unit once all are done, since the audit's reader, which is not Spark's, cannot
     separate them.

@@ -15,7 +15,7 @@ from eosingest.protocol.offsets.gap import GapRecord
 from eosingest.protocol.offsets.record import DRIVER, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit
-from eosingest.protocol.source import Expiring, Gap, Source, SplitId
+from eosingest.protocol.source import Gap, Source, SplitId
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,6 @@ def refuse_without_use(source: Source) -> None:
             code="no-gaps",
             hint="nothing was sent; run without --accept-gap",
         )
-
-
-def found(source: Source, plan: Plan) -> Sequence[Gap]:
-    """Return the gaps of the plan's pending splits: data deleted unread. Raises the errors of the source."""
-    if not isinstance(source, Expiring):
-        return ()
-    pending = ((planned.split, planned.committed) for planned in plan.pending)
-    return source.gaps((split, committed.reached if committed is not None else None) for split, committed in pending)
 
 
 def refuse(source: Source, gaps: Sequence[Gap]) -> None:

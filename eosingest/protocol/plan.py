@@ -10,23 +10,23 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from eosingest.errors import ChangedError, FatalError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import (
-    Foresighted,
     Item,
     LeftOut,
     Listing,
-    Rememberable,
     Source,
     Split,
     SplitId,
     SplitKind,
     Version,
+    by_item,
+    covered,
 )
 from eosingest.report.wording import Wording
 
@@ -166,9 +166,9 @@ class Plan:
         return listed(list(names), _NAMED_AT_MOST, rest=f" and {{}} more {self.wording.items}")
 
 
-def notes_of(plan: Plan, source: object) -> list[str]:
+def notes_of(plan: Plan, source: Source) -> list[str]:
     """Return a run's notes on its plan: the listing's, and one on sent items that are gone."""
-    gone = source.missing(plan.passed) if isinstance(source, Rememberable) else []
+    gone = source.missing(plan.passed)
     return [*plan.notes, *([gone_note(gone, plan.wording)] if gone else [])]
 
 
@@ -190,38 +190,31 @@ def gone_note(names: Iterable[str], wording: Wording) -> str:
 
 
 def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
-    """Plan the splits of a listing that are left to send, by the offset records. Reads items only to detect changes.
+    """Plan the splits of a listing that are left to send, by the offset records.
 
     Raises ChangedError where a half-sent item is cut into other splits than those that were sent.
     """
-    recorded = _by_item(source.splits, offsets.values())
-    changed: list[str] = [name for out in listing.left_out if out.empty for name in out.names if recorded.get(name)]
-    stale: list[SplitId] = [record.split for name in changed for record in recorded[name]]
-    items = []
-    with _ahead(source, ((item, _versions(recorded.get(item.name, []))) for item in listing.items)):
-        for item in listing.items:
-            records = recorded.get(item.name, [])
-            if records and not source.unchanged(item, _versions(records)):
-                changed.append(item.name)
-                stale += [record.split for record in records]
-                records = []
-            items.append(_plan_item(source, item, records, split_size))
+    recorded = by_item(source.splits, offsets.values())
+    emptied = (name for out in listing.left_out if out.empty for name in out.names)
+    changed = [name for name in (*emptied, *listing.changed) if name in recorded]
+    plan_item = partial(_plan_item, source, split_size=split_size, versions=listing.versions)
+    again = set(changed)
     present = {item.name for item in listing.items} | {name for out in listing.left_out for name in out.names}
     plan = Plan(
         split_size=split_size,
-        items=tuple(items),
+        items=tuple(
+            plan_item(item, () if item.name in again else recorded.get(item.name, ())) for item in listing.items
+        ),
         wording=source.wording,
         changed=tuple(changed),
-        vanished=tuple(
-            name for name in recorded if name not in present and not _covered(source.splits, recorded[name])
-        ),
+        vanished=tuple(name for name in recorded if name not in present and not covered(source.splits, recorded[name])),
         passed=tuple(
-            sorted(name for name in recorded if name not in present and _covered(source.splits, recorded[name]))
+            sorted(name for name in recorded if name not in present and covered(source.splits, recorded[name]))
         ),
         notes=listing.notes,
         folders=listing.folders,
         sample=listing.sample,
-        stale=tuple(stale),
+        stale=tuple(record.split for name in changed for record in recorded[name]),
         left_out=listing.left_out,
         committed_records=sum(record.records for record in offsets.values()),
     )
@@ -250,45 +243,21 @@ def _refuse_unassigned(splits: SplitKind, plan: Plan, recorded: Iterable[str]) -
         )
 
 
-def _ahead(source: Source, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
-    return source.ahead(items) if isinstance(source, Foresighted) else nullcontext()
-
-
-def _by_item(splits: SplitKind, records: Iterable[OffsetRecord]) -> dict[str, list[OffsetRecord]]:
-    grouped: dict[str, list[OffsetRecord]] = {}
-    for record in records:
-        grouped.setdefault(splits.item(record.split), []).append(record)
-    return grouped
-
-
-def _versions(records: Iterable[OffsetRecord]) -> list[Version]:
-    """Return the different versions in the records of one item: almost always one."""
-    found: list[Version] = []
-    for record in records:
-        if record.version not in found:
-            found.append(record.version)
-    return found
-
-
-def _covered(splits: SplitKind, records: Sequence[OffsetRecord]) -> bool:
-    """Say whether the done splits of one item cover it, regardless of today's split size."""
-    return splits.covers(((record.split, record.bounds) for record in records if record.done), records[0].version)
-
-
 def half_done_items(splits: SplitKind, offsets: Mapping[SplitId, OffsetRecord]) -> list[str]:
     """Return the names of items, listed or not, that are sent in part."""
-    return [name for name, records in _by_item(splits, offsets.values()).items() if not _covered(splits, records)]
+    return [name for name, records in by_item(splits, offsets.values()).items() if not covered(splits, records)]
 
 
-def _plan_item(source: Source, item: Item, records: Sequence[OffsetRecord], split_size: int) -> PlannedItem:
+def _plan_item(
+    source: Source, item: Item, records: Sequence[OffsetRecord], split_size: int, versions: Mapping[str, Version]
+) -> PlannedItem:
     splits = source.splits.cut(item, split_size)
-    if records and _covered(source.splits, records):
+    if records and covered(source.splits, records):
         return PlannedItem(item, len(splits), (), started=True)
     by_split = {record.split: record for record in records}
     if records:
         _refuse_other_cuts(source, item, splits, by_split)
-    version = source.version(item, _versions(records)) if splits else {}
-    planned = [PlannedSplit(split, version, by_split.get(split.id)) for split in splits]
+    planned = [PlannedSplit(split, versions[item.name], by_split.get(split.id)) for split in splits]
     return PlannedItem(
         item,
         len(splits),

@@ -6,6 +6,7 @@ control record.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eosingest.kafka.ports import TopicDescription
@@ -26,7 +27,7 @@ from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
-from eosingest.protocol.source import Listing, Source
+from eosingest.protocol.source import Gap, Listing, Source
 from eosingest.protocol.task_contract import DeadLetterSettings
 from eosingest.report.progress import Observer
 
@@ -84,7 +85,7 @@ class Planning:
         plan.refuse_changes(settings.on_change)
         if settings.whole:
             single_transaction.refuse_half_sent(self._log.mine, plan, state.offsets.values())
-        plan, accepted = self._behind_gaps(plan)
+        plan, accepted = self._behind_gaps(plan, listing.gaps)
         for note in (*notes_of(plan, self._source), *left_out(plan), *self._spread(plan)):
             self._observer.note(note)
         audit = self._audit(pinned.topic_id, plan)
@@ -113,9 +114,8 @@ class Planning:
         state.gaps.clear()
         return keys
 
-    def _behind_gaps(self, plan: Plan) -> tuple[Plan, data_loss.Accepted]:
+    def _behind_gaps(self, plan: Plan, found: Sequence[Gap]) -> tuple[Plan, data_loss.Accepted]:
         """Return the plan that resumes after gaps. Raises ChangedError unless gaps are to be accepted."""
-        found = data_loss.found(self._source, plan)
         if not self._settings.accept_gap:
             data_loss.refuse(self._source, found)
         for gap in found:

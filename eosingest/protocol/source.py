@@ -6,15 +6,13 @@ A split's identity is its `key`, which is part of the key of its offset record. 
 
 from __future__ import annotations
 
-import builtins
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from eosingest.errors import ChangedError
 from eosingest.report.wording import Wording
@@ -30,6 +28,9 @@ Scope: TypeAlias = Mapping[str, Json]
 Kept: TypeAlias = "tuple[SplitId, Mapping[str, Json]]"
 # How far a split is committed, as its kind of position says.
 Position: TypeAlias = "int | str | list[Json]"
+
+
+_Recorded = TypeVar("_Recorded", bound="Recorded")
 
 
 class PositionKind(StrEnum):
@@ -180,10 +181,60 @@ class LeftOut:
         return () if isinstance(self.what, int) else self.what
 
 
+class Reached(NamedTuple):
+    """How far a split is committed: its position, of a `kind`, and `OffsetRecord.row_records`."""
+
+    kind: PositionKind
+    position: Position
+    row_records: int | None
+
+
+class Recorded(Protocol):
+    """A split as it is recorded: an offset record."""
+
+    @property
+    def split(self) -> SplitId:
+        """The split's identity."""
+
+    @property
+    def bounds(self) -> Mapping[str, Json]:
+        """The split's bounds."""
+
+    @property
+    def version(self) -> Version:
+        """The version of its item."""
+
+    @property
+    def reached(self) -> Reached:
+        """How far it is committed."""
+
+    @property
+    def done(self) -> bool:
+        """Whether all of it is committed."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Data of a split that was deleted before it was read. Reading resumes after `position`, which is of `position_kind`.
+
+    `name` is unique in the job, and stays the same while no data after the gap is read; `text` describes the missing data in
+    the kind's words, `size` is how much, in its unit.
+    """
+
+    split: SplitId
+    name: str
+    text: str
+    size: int
+    position: Position
+    position_kind: PositionKind
+
+
 @dataclass(frozen=True)
 class Listing:
     """The content of a source at one moment. Only `items` has rows to send; they are sorted by name.
 
+    `versions` has the version of each item by name: where that differs from a recorded one, `changed` names the item.
+    `gaps` are those of recorded splits and of splits of `items`, except done ones.
     `left_out` has an entry for each reason why the kind of source leaves things out, even where none was. `notes` are other
     notes of a run on the listing. `scope` is the source's frozen scope, None for none.
     `folders` are the columns whose values come from items' paths (`k=v` folders), in lower case. `sample` is the first item,
@@ -191,6 +242,9 @@ class Listing:
     """
 
     items: tuple[Item, ...]
+    versions: Mapping[str, Version] = field(default_factory=dict)
+    changed: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)
     scope: Scope | None = None
@@ -239,92 +293,56 @@ class SplitKind(Protocol):
         return []
 
 
+class Purpose(StrEnum):
+    """The use of a snapshot."""
+
+    RUN = "run"  # its items are sent
+    SHOW = "show"  # nothing is sent: no item is read for its version, and no writer is waited for
+    AUDIT = "audit"  # the sent data is compared, also where a run would find only data left to send
+
+
 class Source(Protocol):
-    """Lists items and finds their versions. Every method may raise the errors of errors.py, naming the item."""
+    """Finds items and their versions. Every method may raise the errors of errors.py, naming the item.
 
-    @property
-    def wording(self) -> Wording:
-        """The words for its items in messages."""
+    `wording` has the words for its items in messages; `splits` says how items are cut, and reads recorded splits.
+    """
 
-    @property
-    def splits(self) -> SplitKind:
-        """How items are cut, and what recorded splits say."""
+    wording: Wording
+    splits: SplitKind
 
+    @abstractmethod
     def check(self) -> None:
         """Refuse errors that are cheap to detect, before the run claims its job: a path that names nothing, say."""
 
-    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
-        """List the items, once in a run: the plan and all later steps use this listing.
+    @abstractmethod
+    def plan(
+        self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
+    ) -> Listing:
+        """Find the items and compare them with the `recorded` splits, once in a run: all later steps use the result.
 
-        `scope` is the one in force: list inside it, so that the same splits are cut, and return it with the listing. None: a
-        source that needs a scope freezes a new one (numbers, texts, lists and dicts of them), of data that the `done` splits,
-        each with its bounds, do not cover; where they cover everything it lists nothing.
+        `scope` is the one in force: keep to it, so that the same splits are cut, and return it. None: a source that needs a
+        scope freezes a new one (numbers, texts, lists and dicts of them), of data that the done splits do not cover; where
+        they cover everything it finds nothing. For an audit there is no scope: find the items that were recorded, except those
+        that cannot be read again.
         """
 
-    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the item's version now. Where the listing alone shows that it is one of `known`, the item is not read."""
-
-    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the item still is of all these versions. Reads it where the listing alone does not show it."""
-
-    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
+    @abstractmethod
+    def look_again(self, items: Iterable[Item]) -> list[str]:
         """Return the names of those that changed or vanished since they were listed, as far as a listing shows."""
 
-
-@runtime_checkable
-class Rereadable(Protocol):
-    """A source whose listing has only data left to read: for an audit it lists the sent data."""
-
-    def list_sent(self, sent: Iterable[Kept]) -> Listing:
-        """List the items that these splits, each with its bounds, were cut from, except those that cannot be read again."""
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Return the names of items that no longer exist, whether the spec names them or not: none, where that is normal."""
+        return []
 
 
-class Reached(NamedTuple):
-    """How far a split is committed: its position, of a `kind`, and `OffsetRecord.row_records`."""
-
-    kind: PositionKind
-    position: Position
-    row_records: int | None
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Data of a split that was deleted before it was read. Reading resumes after `position`, which is of `position_kind`.
-
-    `name` is unique in the job, and stays the same while no data after the gap is read; `text` describes the missing data in
-    the kind's words, `size` is how much, in its unit.
-    """
-
-    split: SplitId
-    name: str
-    text: str
-    size: int
-    position: Position
-    position_kind: PositionKind
+def by_item(splits: SplitKind, recorded: Iterable[_Recorded]) -> dict[str, list[_Recorded]]:
+    """Return the recorded splits by the names of their items."""
+    grouped: dict[str, list[_Recorded]] = {}
+    for each in recorded:
+        grouped.setdefault(splits.item(each.split), []).append(each)
+    return grouped
 
 
-@runtime_checkable
-class Expiring(Protocol):
-    """A source that deletes rows, read or not, as a topic does by its retention."""
-
-    def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
-        """Return the gaps of splits: data deleted unread. Each split has its committed position, None for none."""
-
-
-@runtime_checkable
-class Foresighted(Protocol):
-    """A source that may wait for a response for each item: it can prefetch several at a time."""
-
-    def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Prefetch the items for which the body calls `unchanged` and `version`, in this order, with their recorded versions.
-
-        Both return and raise the same as without it.
-        """
-
-
-@runtime_checkable
-class Rememberable(Protocol):
-    """A source that can find, by its name alone, an item that it once listed."""
-
-    def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of items that no longer exist, whether the spec names them or not."""
+def covered(splits: SplitKind, recorded: Sequence[Recorded]) -> bool:
+    """Say whether the done splits of one item cover it, regardless of today's split size."""
+    return splits.covers(((each.split, each.bounds) for each in recorded if each.done), recorded[0].version)

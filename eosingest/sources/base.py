@@ -1,15 +1,70 @@
-"""Defines what ranges of all kinds share: an item is one split, and adjacent done ones are merged. Pure."""
+"""Defines what kinds share: the comparison of items with recorded versions; ranges, which are items of one split. Pure.
+
+Adjacent done ranges are merged.
+"""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
-from eosingest.protocol.source import Fold, Item, Json, Kept, Split, SplitId, SplitKind, Version
+from eosingest.protocol.source import (
+    Fold,
+    Item,
+    Json,
+    Kept,
+    Listing,
+    Recorded,
+    Split,
+    SplitId,
+    SplitKind,
+    Version,
+    by_item,
+    covered,
+)
 
 _KEPT = 50  # the last ranges of a line, which are never merged
 _R = TypeVar("_R", bound=Split)
+
+
+def compared(
+    listing: Listing,
+    splits: SplitKind,
+    recorded: Iterable[Recorded],
+    unchanged: Callable[[Any, Sequence[Version]], bool],
+    version: Callable[[Any, Sequence[Version]], Version],
+    ahead: Callable[[Iterable[tuple[Any, Sequence[Version]]]], AbstractContextManager[object]] = nullcontext,
+) -> Listing:
+    """Return the listing with its items' versions, and the names of those that changed since they were recorded.
+
+    `unchanged` says whether an item still is of all its recorded versions. `version` returns the version of one that is not
+    covered by done splits; the recorded versions that it gets are those of the item if it is unchanged. Both are called in
+    the order of the items, in the context of `ahead`, which gets the items and their recorded versions.
+    """
+    records = by_item(splits, recorded)
+    known = {name: _different(each.version for each in found) for name, found in records.items()}
+    versions, changed = dict[str, Version](), list[str]()
+    with ahead((item, known.get(item.name, ())) for item in listing.items):
+        for item in listing.items:
+            was = known.get(item.name, [])
+            if was and not unchanged(item, was):
+                changed.append(item.name)
+                was = []
+            is_done = was and covered(splits, records[item.name])
+            versions[item.name] = was[0] if is_done else version(item, was)
+    return replace(listing, versions=versions, changed=tuple(changed))
+
+
+def _different(versions: Iterable[Version]) -> list[Version]:
+    """Return the different ones of the versions recorded for an item: almost always one."""
+    found: list[Version] = []
+    for version in versions:
+        if version not in found:
+            found.append(version)
+    return found
 
 
 class Place(NamedTuple):
@@ -26,6 +81,10 @@ class RangeSplits(SplitKind, Generic[_R]):
     @abstractmethod
     def split(self, split: SplitId, bounds: Mapping[str, Json]) -> _R:
         """Return the range that has this identity and these bounds."""
+
+    def recorded(self, recorded: Collection[Recorded], *, done: bool) -> list[_R]:
+        """Return the recorded ranges; only the done ones if `done`."""
+        return [self.split(each.split, each.bounds) for each in recorded if each.done or not done]
 
     @abstractmethod
     def place(self, split: _R) -> Place | None:

@@ -6,25 +6,14 @@ Code outside of a kind's folder uses the kind through this module only.
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from eosingest.protocol.source import Source
 from eosingest.sources.files.formats import NAMES
-
-
-class PlannedSource(Source, Protocol):
-    """A source as the commands use it: with the protocol's methods, and those for output to people."""
-
-    def listed_only(self) -> Source:
-        """Return the source for a plan that is only shown: it reads no item for its version, and waits for no writer."""
-
-    def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return the names of items that no longer exist, whether the spec names them or not."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +42,9 @@ class Kind:
         """Return the kind's class of `spec.tables.SourceTable`. Loads pydantic."""
         return _loaded(self.tabled)
 
-    def source(self, table: Any, directory: Path, check: Callable[[], None]) -> PlannedSource:
+    def source(self, table: Any, directory: Path, check: Callable[[], None]) -> Source:
         """Make the source of a spec's table `[source]`. `directory` is the spec's; `check` raises to end a long listing."""
-        made: PlannedSource = _loaded(self.made)(table, directory, check)
+        made: Source = _loaded(self.made)(table, directory, check)
         return made
 
     def scan(self, table: Any, records: Any, conf: Mapping[str, str]) -> Any:

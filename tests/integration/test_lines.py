@@ -91,7 +91,7 @@ def test_lines_are_spark_s(spark: SparkSession, tmp_path: Path, size: int, separ
     """Breaks when a split has other lines than Spark's: another end of line, border, byte order mark, or compression."""
     write_odd_files(tmp_path, Random(size))
     source = FileSource(format="text", paths=["."], directory=tmp_path, root=None, min_age_s=0)
-    files = source.list().items
+    files = source.plan().items
     found = {}
     for file in files:
         for split in source.splits.cut(file, size):

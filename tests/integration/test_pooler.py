@@ -143,7 +143,7 @@ def leave_settings(pooler: Pooler) -> None:
 def rows_of(server: Any, **given: Any) -> list[dict[str, Any]]:
     source = source_of(server, **given)
     try:
-        return [row for item in source.list().items for row in read(server, item)]
+        return [row for item in source.plan().items for row in read(server, item)]
     finally:
         source._holder.close()
 
@@ -176,7 +176,7 @@ def test_a_job_by_a_pooler(job: Job, server: Postgres, pooler: Pooler) -> None:
 def test_no_way_to_read_under_a_policy(hostile: Any, given: dict[str, Any]) -> None:
     """Breaks when one of the ways to the table, in the driver, does not set `row_security`."""
     asked = {"table": "public.orders", **given}
-    for ask in (lambda source: source.check(), lambda source: source.list()):
+    for ask in (lambda source: source.check(), lambda source: source.plan()):
         with pytest.raises(FatalError, match="row-level security") as caught:
             ask(source_of(hostile, **asked))
         assert caught.value.code == "postgres-refused"
@@ -264,7 +264,7 @@ def test_a_session_of_the_pool_is_left_as_it_was(server: Postgres) -> None:
 
 def test_statement_mode(server: Postgres) -> None:
     with pooled(server, _ROLE, pool_mode="statement") as pooler, pytest.raises(FatalError) as caught:
-        source_of(pooler, table='public."Bücher 1"').list()
+        source_of(pooler, table='public."Bücher 1"').plan()
     assert caught.value.code == "pooler-refused" and "pool_mode = transaction" in caught.value.hint
 
 
@@ -285,5 +285,5 @@ def test_a_pool_that_is_too_small(server: Postgres) -> None:
     with pooled(server, _ROLE, **settings) as pooler, pooler.connect() as other:
         other.execute("select 1")
         with pytest.raises(TemporaryError) as caught:
-            source_of(pooler, table='public."Bücher 1"').list()
+            source_of(pooler, table='public."Bücher 1"').plan()
     assert "pool_size" in caught.value.hint

@@ -19,6 +19,7 @@ from eosingest.sources.postgres import snapshot
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.sources.postgres.source import TableSource
 from eosingest.spark.record_columns import RecordSettings
+from tests.support.builders import as_recorded
 from tests.support.commands import finish
 from tests.support.harness import Job, assert_done, assert_refused, assert_verified, wait_for
 from tests.support.held_runs import run_killed_at, start_held
@@ -100,7 +101,7 @@ def test_what_is_refused(server: Postgres, rows: None, case: str) -> None:
     query, code = _REFUSED[case]
     before = server.execute("select count(*), sum(id) from public.orders")
     of_rows = code in ("source-key-not-unique", "source-key-date")
-    for look in ("list",) if of_rows else ("check", "list"):
+    for look in ("plan",) if of_rows else ("check", "plan"):
         with pytest.raises(EosingestError) as caught:
             getattr(source(server, query), look)()
         assert (caught.value.code, caught.value.exit_code) == (code, 7 if of_rows else 2)
@@ -140,7 +141,7 @@ def test_what_is_read(server: Postgres, rows: None, query: str) -> None:
     asked = source(server, query, key=("column1",) if query.startswith("values") else ("id",))
     asked.check()
     expected = [1, 2] if query.startswith("values") else list(range(1, 101))
-    assert values(server, asked.list(), "column1" if query.startswith("values") else "id") == expected
+    assert values(server, asked.plan(), "column1" if query.startswith("values") else "id") == expected
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_what_is_read(server: Postgres, rows: None, query: str) -> None:
 def test_when_it_is_cut(server: Postgres, rows: None, query: str, key: tuple[str, ...], ranges: int) -> None:
     """Breaks when each range would compute the query from its beginning, and when it is read as one for nothing."""
     asked = source(server, query, key=key)
-    listing = asked.list()
+    listing = asked.plan()
     assert len(listing.items) == ranges, server.execute(f"explain {query}")
     assert bool(listing.notes) is (ranges == 1 and key == ("id",))
     found = [tuple(row[column] for column in key) for item in listing.items for row in read(server, item)]
@@ -178,7 +179,7 @@ def test_columns_that_are_sent_as_they_are_need_no_jvm(server: Postgres, rows: N
     asked = source(server, query)
     entries = [
         SimpleNamespace(item=item, pending=[SimpleNamespace(id=item.split.id, label="")], skipped=[])  # type: ignore[attr-defined]
-        for item in asked.list().items
+        for item in asked.plan().items
     ]
     records = RecordSettings(where=None, select=("*",), key=None, value=value, headers={}, timestamp=None)
     plan: Any = SimpleNamespace(pending_items=entries)
@@ -222,7 +223,7 @@ def test_truncate_at_the_bad_moment(server: Postgres, rows: None, monkeypatch: p
     holder_locked = snapshot.locked
     monkeypatch.setattr(snapshot, "locked", tried)
     asked = source(server, _READS)
-    listing = asked.list()
+    listing = asked.plan()
     assert moments == ["before the snapshot"]
     must_wait(server, *_EMPTIES)
     reading = iter(read(server, listing.items[0]))
@@ -239,14 +240,14 @@ def test_a_task_has_locks_of_its_own(server: Postgres, rows: None) -> None:
     from eosingest.spark.python_scan import PythonSplit
 
     asked = source(server, "select id, name, repeat(v, 1000) as v from public.bought", split_rows=1000)
-    (item,) = asked.list().items
+    (item,) = asked.plan().items
     batches = reader.RowsReader(conninfo(table_of(server))).read(PythonSplit(0, item, None), None)  # type: ignore[arg-type]
     first = next(batches)
     asked._holder.close()
     must_wait(server, "truncate public.orders", "truncate public.customers")
     assert len(first) + sum(len(batch) for batch in batches) == 100
     again = source(server, "select id from public.bought", split_rows=1000)
-    (other,) = again.list().items
+    (other,) = again.plan().items
     lost = replace(other, snapshot=replace(other.snapshot, holder="0/0"))  # type: ignore[type-var,attr-defined]
     with pytest.raises(OSError, match="ended while what the query reads was locked"):
         read(server, lost)
@@ -258,7 +259,7 @@ def test_a_task_has_locks_of_its_own(server: Postgres, rows: None) -> None:
 
 def test_who_waits_to_truncate_is_not_waited_for(server: Postgres, rows: None) -> None:
     asked = source(server, "select id from public.bought")
-    (item, *_) = asked.list().items
+    (item, *_) = asked.plan().items
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(server.execute, "truncate public.customers")
         wait_for(lambda: server.execute("select 1 from pg_locks where not granted"))
@@ -277,17 +278,17 @@ def test_who_waits_to_truncate_is_not_waited_for(server: Postgres, rows: None) -
 
 def test_what_makes_it_another_query(server: Postgres, rows: None) -> None:
     def changed(query: str = _READS) -> bool:
-        sent = [(item.split.id, item.split.bounds) for item in listed.items]  # type: ignore[attr-defined]
+        sent = [as_recorded(item.split) for item in listed.items]  # type: ignore[attr-defined]
         try:
-            source(server, query).list(None, sent)
-            source(server, query).list(listed.scope)
+            source(server, query).plan(None, sent)
+            source(server, query).plan(listed.scope)
         except ChangedError as error:
             assert error.code == "source-query-changed"
             return True
         return False
 
     asked = source(server, _READS)
-    listed = asked.list()
+    listed = asked.plan()
     asked._holder.close()
     assert not changed()
     assert changed(_READS + " ")
@@ -326,7 +327,7 @@ def test_a_role_that_may_read_the_view_alone(server: Postgres, rows: None) -> No
     try:
         url = server.url.replace("postgres@", "viewer@")
         asked = source(server, "select id from public.bought", url=url)
-        listing = asked.list()
+        listing = asked.plan()
         must_wait(server, "truncate public.orders")
         assert values(server, listing) == list(range(1, 101))
         asked._holder.close()
@@ -339,7 +340,7 @@ def test_a_role_that_may_read_the_view_alone(server: Postgres, rows: None) -> No
             "create policy few on public.orders using (id < 50)",
         )
         with pytest.raises(EosingestError, match="row-level security") as caught:
-            source(server, "select id from public.orders", url=url).list()
+            source(server, "select id from public.orders", url=url).plan()
         assert caught.value.exit_code == 7
     finally:
         server.execute(

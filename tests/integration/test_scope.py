@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -74,14 +74,14 @@ def job(servers: str) -> Iterator[TableJob]:
 def test_a_rerun_cuts_the_same_by_a_scope_of_megabytes(job: TableJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when a broker does not take the pieces, a rerun cuts anew, or pieces stay behind `complete`."""
     filling = "x" * (scope.MOST_BYTES - 10_000)
-    inner = FrozenTables.list
+    inner = FrozenTables.plan
 
-    def filled(source: Any, scope: Scope | None, done: Iterable[Any]) -> Listing:
+    def filled(source: Any, scope: Scope | None, *others: Any) -> Listing:
         tables = None if scope is None else {name: bounds for name, bounds in scope.items() if name != "filling"}
-        listing = inner(source, tables, done)
+        listing = inner(source, tables, *others)
         return replace(listing, scope={**(listing.scope or {}), "filling": filling})
 
-    monkeypatch.setattr(FrozenTables, "list", filled)
+    monkeypatch.setattr(FrozenTables, "plan", filled)
     job.run_killed_at("task-after-commit", 1)
     half = job.state()
     assert half.settled is not None

@@ -55,7 +55,7 @@ def spark() -> Iterator[SparkSession]:
 
 def listing_of(folder: Path, format: str, *paths: str) -> tuple[FileSource, Listing]:
     source = FileSource(format=format, paths=paths, directory=folder, root=None, min_age_s=0)
-    return source, source.list()
+    return source, source.plan()
 
 
 def read(spark: SparkSession, format: str, files: tuple[SourceFile, ...], base: str | None = None) -> DataFrame:

@@ -72,7 +72,7 @@ def write_files(folder: Path, format: str) -> None:
 
 def plan_of(folder: Path, format: str) -> Plan:
     source = FileSource(format=format, paths=["*"], directory=folder, root=None, min_age_s=0)
-    return make_plan(source, {}, SIZE, source.list())
+    return make_plan(source, {}, SIZE, source.plan())
 
 
 def frame_of(spark: SparkSession, settings: ReadSettings, plan: Plan) -> tuple[RecordFrame, Mapping[int, PlannedSplit]]:
@@ -214,7 +214,7 @@ def test_odd_names_are_as_planned(spark: SparkSession, tmp_path: Path, form: str
     source = FileSource(
         format="json", paths=["*" if form == "file" else "*/*"], directory=tmp_path / "d", root=None, min_age_s=0
     )
-    plan = make_plan(source, {}, SIZE, source.list())
+    plan = make_plan(source, {}, SIZE, source.plan())
     frame, splits = frame_of(spark, SETTINGS, plan)
     rows = frame.records.collect()
     assert len(rows) == len(names)

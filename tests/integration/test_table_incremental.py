@@ -10,9 +10,10 @@ import psycopg
 import pytest
 
 from eosingest.errors import EosingestError, TemporaryError
-from eosingest.protocol.source import Listing
+from eosingest.protocol.source import Listing, Purpose
 from eosingest.sources.postgres import snapshot
 from eosingest.sources.postgres.source import TableSource
+from tests.support.builders import as_recorded
 from tests.support.harness import Job, assert_done, assert_refused, assert_verified, wait_for
 from tests.support.held_runs import run_killed_at
 from tests.support.postgres import PASSWORD, Postgres, running_postgres
@@ -42,7 +43,7 @@ def opened(server: Postgres) -> Any:
 
 
 def sent_of(listing: Listing) -> list[Any]:
-    return [(item.split.id, item.split.bounds) for item in listing.items]  # type: ignore[attr-defined]
+    return [as_recorded(item.split) for item in listing.items]  # type: ignore[attr-defined]
 
 
 def ids(server: Postgres, listing: Listing) -> list[int]:
@@ -57,7 +58,7 @@ def test_a_late_commit_below_the_last_key(server: Postgres) -> None:
         ((naive,),) = server.execute("select max(id) from public.t")
         first = source(server)
         with ThreadPoolExecutor(1) as pool:
-            listed = pool.submit(first.list)
+            listed = pool.submit(first.plan)
             wait_for(lambda: server.execute("select 1 from pg_locks where mode = 'ShareLock' and not granted"))
             assert not listed.done()
             late.commit()
@@ -69,10 +70,10 @@ def test_a_late_commit_below_the_last_key(server: Postgres) -> None:
     )
     assert ids(server, listing) == [1, 2], "writers go on while the run reads"
     second = source(server)
-    behind = second.list(None, sent_of(listing))
+    behind = second.plan(None, sent_of(listing))
     assert ids(server, behind) == [3, 4]
     third = source(server)
-    assert third.list(None, [*sent_of(listing), *sent_of(behind)]).items == ()
+    assert third.plan(None, [*sent_of(listing), *sent_of(behind)]).items == ()
 
 
 def test_a_look_waits_for_nobody(server: Postgres) -> None:
@@ -81,11 +82,11 @@ def test_a_look_waits_for_nobody(server: Postgres) -> None:
         late.execute("insert into public.t (v) values ('late')")
         server.execute("insert into public.t (v) values ('early')")
         run = source(server)
-        listing = run.listed_only().list()
+        listing = run.plan(purpose=Purpose.SHOW)
         assert server.execute("select 1 from pg_locks where mode = 'ShareLock'") == []
         assert ids(server, listing) == [2]
         late.commit()
-    assert ids(server, run.list()) == [1, 2], "a run sees both"
+    assert ids(server, run.plan()) == [1, 2], "a run sees both"
 
 
 def test_a_writer_that_stays_open(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +95,7 @@ def test_a_writer_that_stays_open(server: Postgres, monkeypatch: pytest.MonkeyPa
     with opened(server) as late:
         late.execute("insert into public.t (v) values ('late')")
         with pytest.raises(TemporaryError, match="transactions that write to it were open"):
-            source(server).list()
+            source(server).plan()
         going_on = source(server)
         scope: Any = {
             "settled": True,
@@ -103,7 +104,7 @@ def test_a_writer_that_stays_open(server: Postgres, monkeypatch: pytest.MonkeyPa
             "key": ["id", "int8"],
             "ranges": [[None, "1", 1]],
         }
-        assert ids(server, going_on.list(scope)) == [1], "what is frozen waits for nobody"
+        assert ids(server, going_on.plan(scope)) == [1], "what is frozen waits for nobody"
 
 
 _REFUSED = {
@@ -122,7 +123,7 @@ _REFUSED = {
 def test_keys_that_may_come_late(server: Postgres, case: str) -> None:
     server.execute(*_REFUSED[case].split(";"))
     try:
-        for look in ("check", "list"):
+        for look in ("check", "plan"):
             with pytest.raises(EosingestError) as caught:
                 getattr(source(server), look)()
             assert (caught.value.code, caught.value.exit_code) == ("source-not-incremental", 2)
@@ -142,30 +143,30 @@ def test_keys_of_a_sequence(server: Postgres, how: str) -> None:
     )
     source(server).check()
     asked = source(server)
-    assert ids(server, asked.list()) == [1, 2]
+    assert ids(server, asked.plan()) == [1, 2]
 
 
 def test_keys_that_were_set_by_hand(server: Postgres) -> None:
     """Breaks when keys that the sequence gives next would lie before what is sent, and nobody says so."""
     server.execute("insert into public.t (v) values ('a'), ('b')", "insert into public.t values (100, 'by hand')")
     with pytest.raises(EosingestError, match="the key 100, and its sequence has given none above 2") as caught:
-        source(server).list()
+        source(server).plan()
     assert (caught.value.code, caught.value.exit_code) == ("source-key-by-hand", 7)
     server.execute("select setval('public.t_id_seq', 100)")
     asked = source(server)
-    sent = sent_of(asked.list())
+    sent = sent_of(asked.plan())
     server.disconnect_all()
     server.execute("truncate public.t restart identity", "insert into public.t (v) values ('again')")
     with pytest.raises(EosingestError, match="the sequence was set back"):
-        source(server).list(None, sent)
+        source(server).plan(None, sent)
 
 
 def test_a_job_that_was_not_incremental(server: Postgres) -> None:
     server.execute("insert into public.t (v) values ('a'), ('b')")
     asked = source_of(server)
-    sent = sent_of(asked.list())
+    sent = sent_of(asked.plan())
     with pytest.raises(EosingestError, match="was sent without incremental") as caught:
-        source(server).list(None, sent)
+        source(server).plan(None, sent)
     assert (caught.value.code, caught.value.exit_code) == ("source-not-incremental", 12)
 
 
@@ -180,11 +181,11 @@ def test_the_rights_that_it_needs(server: Postgres) -> None:
         url = server.url.replace("postgres@", "taker@")
         for missing in ("grant update on public.t to taker", "grant select on sequence public.t_id_seq to taker"):
             with pytest.raises(EosingestError) as caught:
-                source(server, url=url).list()
+                source(server, url=url).plan()
             assert (caught.value.exit_code, caught.value.code) == (7, "postgres-refused")
             server.execute(missing)
         asked = source(server, url=url)
-        assert ids(server, asked.list()) == [1]
+        assert ids(server, asked.plan()) == [1]
     finally:
         server.disconnect_all()
         server.execute("drop owned by taker", "drop role taker")

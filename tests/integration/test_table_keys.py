@@ -48,7 +48,7 @@ def test_each_row_once_in_the_order_of_the_server(server: Postgres, first: str, 
     )
     expected = [v for (v,) in server.execute("select v from public.t order by a, b")]
     source = source_of(server, key=("a", "b"), split_rows=4)  # it holds the snapshot
-    items = source.list().items
+    items = source.plan().items
     in_order = sorted(items, key=lambda item: expected.index(read(server, item)[0]["v"]))
     assert [row["v"] for item in in_order for row in read(server, item)] == expected
     assert len(items) == -(-len(rows) // 4) and len({item.name for item in items}) == len(items)
@@ -84,7 +84,7 @@ def test_which_index_cuts_the_table(server: Postgres, case: str) -> None:
         "insert into public.t select g / 4, g, g from generate_series(0, 11) g",
         statement or "select 1",
     )
-    listing = source_of(server, key=("a", "b"), split_rows=4).list()
+    listing = source_of(server, key=("a", "b"), split_rows=4).plan()
     assert len(listing.items) == ranges
     assert bool(listing.notes) is (ranges == 1) and all("a, b" in note for note in listing.notes)
 
@@ -96,7 +96,7 @@ def test_keys_that_are_none(server: Postgres) -> None:
             f"create table public.t ({columns})",
             f"insert into public.t values {values}",
         )
-        assert source_of(server, key=("a", "b")).list().items
+        assert source_of(server, key=("a", "b")).plan().items
 
     listed("('x', '2026-01-01'), ('x', '2026-01-02'), ('y', '2026-01-01')")
     with pytest.raises(FatalError, match=r"a, b of public.t has some values in several rows"):
@@ -177,7 +177,7 @@ def test_no_column_is_asked_for_that_is_not_sent(server: Postgres) -> None:
         "insert into public.t values (1, 'v1', 'w1', 'h1'), (2, 'v2', 'w2', 'h2')",
     )
     source = source_of(server)
-    plan = make_plan(source, {}, 1, source.list())
+    plan = make_plan(source, {}, 1, source.plan())
     records = RecordSettings(where=None, select=("*",), key=None, value="V", headers={"x": "h"}, timestamp=None)
     direct = scan_of(table_of(server), records, {}).direct(plan)
     assert direct is not None and isinstance(direct.reader, StraightReader)

@@ -100,7 +100,7 @@ def _read(server: Postgres, *, query: bool = False) -> list[Any]:
         others=SimpleNamespace(resolve=lambda given, where: given),
     )
     source = TableSource(table, lambda: None)
-    (item,) = source.list().items
+    (item,) = source.plan().items
     reader = RowsReader(conninfo(table))
     rows = [value for batch in reader.read(PythonSplit(0, item, None), None) for value in batch.column("v").to_pylist()]  # type: ignore[arg-type]
     return [repr(value) if isinstance(value, float) else value for value in rows]

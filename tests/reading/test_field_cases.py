@@ -56,7 +56,7 @@ def values(file: Path, lab: Lab) -> list[bytes | None]:  # noqa: F811
     """Return the values of the records that a run by a spec sends. Raises what a run ends with."""
     spec = load(file)
     source, scan, records = source_of(spec), scan_of(spec), record_settings(spec, {})
-    plan = make_plan(source, {}, spec.source.split_size, source.list())
+    plan = make_plan(source, {}, spec.source.split_size, source.plan())
     direct: Any = scan.direct(plan)
     scan.inspect(lab.spark.sparkContext, plan, direct=direct is not None, slots=2)
     if direct is not None:

@@ -30,7 +30,7 @@ def test_an_audit_finds_what_a_run_decodes_wrong(
         folder.mkdir(parents=True)
         (folder / "a=b.jsonl").write_text('{"n":1}\n')
     source = FileSource(format="json", paths=["."], directory=tmp_path / "K=1" / "d", root=None, min_age_s=0)
-    plan = make_plan(source, {}, 1 << 20, source.list())
+    plan = make_plan(source, {}, 1 << 20, source.plan())
     cut_by(lab.spark, 1 << 20)
 
     def values(where: str | None, by_paths: bool) -> list[tuple[int, str | None]]:

@@ -20,7 +20,7 @@ from eosingest.sources.files.source import FileSource
 
 
 def listed(folder: Path, name: str) -> SourceFile:
-    (file,) = FileSource(format="text", paths=[name], directory=folder, root=None, min_age_s=0).list().items
+    (file,) = FileSource(format="text", paths=[name], directory=folder, root=None, min_age_s=0).plan().items
     return file
 
 

@@ -74,7 +74,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
-        listing = source.list()
+        listing = source.plan()
         plan = make_plan(source, {}, 1 << 20, listing)
         options = reader_options(format, _HEADER if format == "csv" else {}, has_schema=False)
         settings = ReadSettings(

@@ -67,7 +67,7 @@ def settings_of(format: str, **options: str) -> ReadSettings:
 
 def plan_of(folder: Path, format: str) -> Plan:
     source = FileSource(format=format, paths=["*"], directory=folder, root=None, min_age_s=0)
-    return make_plan(source, {}, SPLIT_BYTES, source.list())
+    return make_plan(source, {}, SPLIT_BYTES, source.plan())
 
 
 def read(spark: SparkSession, settings: ReadSettings, folder: Path) -> list[bytes]:

@@ -150,7 +150,7 @@ def test_a_value_has_a_longest_length(tmp_path: Path) -> None:
             os.truncate(path, length)
             (file,) = (
                 FileSource(format=format, paths=["*"], directory=tmp_path, root=None, min_age_s=0, options=options)
-                .list()
+                .plan()
                 .items
             )
             finding = look(file, format, options)  # type: ignore[arg-type]

@@ -223,7 +223,7 @@ def scanned(folder: Path, files: dict[str, bytes], schema: str = _SCHEMA, **reco
         **{"where": None, "select": ("*",), "key": None, "value": "a", "headers": {}, "timestamp": None, **records},
     )
     source = FileSource(format="xml", paths=["."], directory=folder, root=None, min_age_s=0, options=options)
-    return XmlScan(settings, settings), make_plan(source, {}, 1 << 20, source.list())
+    return XmlScan(settings, settings), make_plan(source, {}, 1 << 20, source.plan())
 
 
 @pytest.mark.slow

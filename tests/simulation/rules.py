@@ -226,7 +226,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(scope, "listed", "whole(control.scope, state.scope) if", "None if"),
         Edit(scope, "listed", "if in_force and listing", "if False and listing"),
     ),
-    "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "listed", "if offset.done", "if False"),),
+    "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "listed", "state.offsets.values()", "()"),),
     # ---- the task --------------------------------------------------------------------------------------------------
     "look-before-init": (Edit(Ownership, "look", "self._check_newest_run()", "return"),),
     "init-before-read": (

@@ -142,13 +142,13 @@ def test_odd_names_are_read_each_as_its_own(store: Store, subject: TextInBucket)
     """Breaks when a name is decoded once too often, or a store's XML cannot say it."""
     for name in ODD:
         store.put(subject.bucket, f"odd/{name}", f"the row of {name!r}\n".encode())
-    found = source(store, f"s3://{subject.bucket}/odd").list().items
+    found = source(store, f"s3://{subject.bucket}/odd").plan().items
     assert [item.name for item in found] == sorted(f"s3://{subject.bucket}/odd/{name}" for name in ODD)
     for item in found:
         with item.storage.open(item) as opened:  # type: ignore[attr-defined]
             assert opened.read() == f"the row of {item.name.rpartition('/odd/')[2]!r}\n".encode()
     for name in ("[1]", "{a,b}", "a b", "h#h", "p%20q", "q?w"):
-        assert len(source(store, f"s3a://{subject.bucket}/odd/{name}").list().items) == 1
+        assert len(source(store, f"s3a://{subject.bucket}/odd/{name}").plan().items) == 1
 
 
 def test_markers_empty_and_hidden_objects(store: Store, subject: TextInBucket) -> None:
@@ -156,10 +156,10 @@ def test_markers_empty_and_hidden_objects(store: Store, subject: TextInBucket) -
         store.put(subject.bucket, key, b"" if key in ("m/", "m/empty", "m/_SUCCESS") else b"x\n")
     store.put(subject.bucket, "m/a", b"a\n")
     name = f"s3://{subject.bucket}/m"
-    found = source(store, name).list()
+    found = source(store, name).plan()
     assert [item.name for item in found.items] == [f"{name}/a"]
     assert {out.why: out.what for out in found.left_out} == {"empty": (f"{name}/empty",), "too young": (), "hidden": 1}
-    everything = source(store, name, recursive=True).list()
+    everything = source(store, name, recursive=True).plan()
     assert [item.name for item in everything.items] == [f"{name}/a", f"{name}/deep/x"]
 
 
@@ -183,11 +183,11 @@ def test_a_listing_of_several_pages(store: Store, subject: TextInBucket, monkeyp
     monkeypatch.setattr(S3Storage, "client", lambda self: Paged(client(self)))
     found = source(store, f"s3://{subject.bucket}/pages/*")
     found.check()
-    listing = found.list()
+    listing = found.plan()
     assert len(listing.items) == 26
     last = source(store, f"s3://{subject.bucket}/pages/*.txt")
     last.check()
-    assert len(last.list().items) == 1
+    assert len(last.plan().items) == 1
     monkeypatch.setattr(s3_places, "_ASKED_ONE_BY_ONE", 0)
     assert found.look_again(listing.items) == []
     store.put(subject.bucket, "pages/003.csv", b"y\n")
@@ -236,7 +236,7 @@ def test_the_sdk_finds_credentials_itself(store: Store, subject: TextInBucket, m
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
     found = source(store, f"s3://{subject.bucket}/data", storage=S3Storage(endpoint=store.endpoint, region="own"))
-    assert len(found.list().items) == 2
+    assert len(found.plan().items) == 2
 
 
 @pytest.mark.parametrize(
@@ -251,15 +251,15 @@ def test_what_is_not_there(store: Store, subject: TextInBucket, path: str, code:
 def test_an_object_that_changes_while_its_etag_is_proven(store: Store, subject: TextInBucket) -> None:
     """Breaks when the proof reads another object than the one that was listed."""
     listed = source(store, f"s3://{subject.bucket}/data")
-    item = listed.list().items[0]
-    version = dict(listed.version(item))
+    before = listed.plan()
+    item = before.items[0]
     objects = Objects(subject)
     objects.put_again_in_parts()
-    again = listed.list().items[0]
-    assert again.seen != item.seen
+    again = listed._listed(listed._places.look(never))
+    assert again.items[0].seen != item.seen
     objects.overwrite()
     with pytest.raises(ChangedError):
-        listed.unchanged(again, [version])
+        listed._places.unchanged(again.items[0], [before.versions[item.name]])
 
 
 # ---- init --from ---------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_init_writes_a_spec_for_an_object(
     made.write_text(text)
     for line in [*lines, f'path = "s3://{subject.bucket}/look/{name}"']:
         assert line in text, text
-    assert len(source_of(load(made)).list().items) == 1
+    assert len(source_of(load(made)).plan().items) == 1
 
 
 @pytest.mark.usefixtures("by_environment")

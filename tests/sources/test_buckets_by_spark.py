@@ -106,7 +106,7 @@ def _records(spark: SparkSession, folder: Path, where: str, rest: str) -> tuple[
     )
     loaded = load(spec)
     source = source_of(loaded, never)
-    plan = make_plan(source, {}, SPLIT_SIZE, source.list())
+    plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
     scan = scan_of(loaded)
     assert isinstance(scan, FileScan)
     scan.inspect(spark.sparkContext, plan, direct=False, slots=2)

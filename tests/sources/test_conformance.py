@@ -17,9 +17,8 @@ import pytest
 from eosingest.host import failpoints
 from eosingest.host.failpoints import NAMES
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.source import Listing
 from tests.sources.conftest import made_subject
-from tests.support.builders import Place, place
+from tests.support.builders import Place, as_recorded, place
 from tests.support.held_runs import run_killed_at
 from tests.support.ledger import PROCESSES
 from tests.support.sources.by_registry import ByRegistry
@@ -102,17 +101,19 @@ def test_a_version_tells_content_where_a_listing_does_not(life: Life) -> None:
     first, second = life.subject.items()
     before, listed = life.versions(), life.listing()
     life.subject.edit(life.subject.rows()[0], unseen=True)
-    assert life.listing() == listed, "the edit is to be unseen"
+    assert life.listing().items == listed.items, "the edit is to be unseen"
     assert life.versions()[first] != before[first]
     assert life.versions()[second] == before[second]
 
 
 @CHANGED_AS_LISTED
 def test_an_item_is_unchanged_while_its_content_is(life: Life) -> None:
-    versions = life.versions()
+    versions, splits = life.versions(), life.splits()
+    recorded = [as_recorded(split, versions[name]) for name, cut in splits.items() for split in cut]
 
     def unchanged() -> list[bool]:
-        return [life.source.unchanged(file, [versions[file.name]]) for file in life.listing().items]
+        found = life.source.plan(None, recorded)
+        return [item.name not in found.changed for item in found.items]
 
     assert unchanged() == [True, True]
     life.subject.touch(life.subject.items()[0])
@@ -272,18 +273,18 @@ def test_what_comes_while_a_run_takes_the_job_over_is_sent(life: Life) -> None:
 
 
 @CHANGED
-def test_what_changes_between_listing_and_plan_is_noticed(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_changes_between_listing_and_comparison_is_noticed(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent of a listing that is not true any more."""
     passed: list[str] = []
-    look = life.source.list
+    look = life.source._listed  # type: ignore[attr-defined]
 
-    def look_and_meddle(*asked: Any) -> Listing:
+    def look_and_meddle(*asked: Any) -> Any:
         listing = look(*asked)
         if "driver-after-fence" in passed:  # what is before is the check
             life.subject.touch(life.subject.items()[0])
         return listing
 
-    monkeypatch.setattr(life.source, "list", look_and_meddle)
+    monkeypatch.setattr(life.source, "_listed", look_and_meddle)
     failpoints.handle_with(passed.append)
     try:
         ended = life.run()

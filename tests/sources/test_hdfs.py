@@ -19,6 +19,7 @@ import pytest
 
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.host.interruption import never
+from eosingest.protocol.source import Purpose
 from eosingest.sources.files.listing.errors import opened_as_listed, while_sent
 from eosingest.sources.files.listing.hdfs_places import HdfsPlaces
 from eosingest.sources.files.listing.named_file import data_file
@@ -173,7 +174,7 @@ def test_the_same_files_are_found_as_on_a_disk(hdfs: Hdfs, top: str, tmp_path: P
 
 def _found(listed: FileSource, folder: str) -> Any:
     try:
-        listing = listed.list()
+        listing = listed.plan()
     except EosingestError as error:
         return error.code
     hidden = [group.what for group in listing.left_out if group.why == "hidden"]
@@ -184,12 +185,12 @@ def test_odd_names_are_read_each_as_its_own(hdfs: Hdfs, top: str) -> None:
     for number, name in enumerate(ODD):
         hdfs.put(f"{top}/{name}/{name}", b"%d" % number)
     for number, name in enumerate(ODD):
-        listing = source(hdfs, f"{top}/{name}").list()
+        listing = source(hdfs, f"{top}/{name}").plan()
         (file,) = listing.items
         assert file.name == f"{hdfs.address}{top}/{name}/{name}"
         with opened_as_listed(file, while_sent) as opened:  # type: ignore[arg-type]
             assert opened.read() == b"%d" % number
-    assert len(source(hdfs, top, recursive=True).list().items) == len(ODD)
+    assert len(source(hdfs, top, recursive=True).plan().items) == len(ODD)
 
 
 def test_a_folder_of_more_names_than_a_page_holds(hdfs: Hdfs, top: str) -> None:
@@ -197,7 +198,7 @@ def test_a_folder_of_more_names_than_a_page_holds(hdfs: Hdfs, top: str) -> None:
         hdfs.call("PUT", f"{top}/folder-{number:04}", op="MKDIRS")
     hdfs.put(f"{top}/zz.txt", b"z\n")
     hdfs.put(f"{top}/folder-{PAGE_NAMES + 5:04}/y.txt", b"y\n")
-    assert [item.name.rpartition("/")[2] for item in source(hdfs, f"{top}/*", recursive=True).list().items] == [
+    assert [item.name.rpartition("/")[2] for item in source(hdfs, f"{top}/*", recursive=True).plan().items] == [
         "y.txt",
         "zz.txt",
     ]
@@ -209,7 +210,7 @@ def test_many_files_in_the_root(hdfs: Hdfs) -> None:
     for number in range(20):
         hdfs.put(f"/{stem}-{number}", b"x\n")
     listed = source(hdfs, f"/{stem}-*")
-    files = listed.list().items
+    files = listed.plan().items
     assert (len(files), listed.look_again(files), listed.missing([file.name for file in files])) == (20, [], [])
     hdfs.append(f"/{stem}-7", b"y\n")
     hdfs.delete(f"/{stem}-8")
@@ -221,13 +222,13 @@ def test_of_blocks_of_other_sizes_nothing_is_proven(hdfs: Hdfs, top: str) -> Non
     """HDFS's checksum is one of chunks and blocks; where these differ, equal bytes are a change."""
     listed = source(hdfs, top)
     hdfs.put(f"{top}/a", b"x\n" * 3000, blocksize="1024")
-    was = listed.version(listed.list().items[0])
+    (was,) = listed.plan().versions.values()
     hdfs.put(f"{top}/a", b"x\n" * 3000, blocksize="1024")
-    again = listed.list().items[0]
-    assert listed.unchanged(again, [was])
-    assert listed.version(again)["etag"] != was["etag"]
+    again = listed.plan().items[0]
+    assert listed._places.unchanged(again, [was])
+    assert listed._places.version(again, [])["etag"] != was["etag"]
     hdfs.put(f"{top}/a", b"x\n" * 3000, blocksize="2048")
-    assert not listed.unchanged(listed.list().items[0], [was])
+    assert not listed._places.unchanged(listed.plan().items[0], [was])
 
 
 @contextlib.contextmanager
@@ -259,19 +260,18 @@ def test_a_file_that_is_being_written_is_not_sent(hdfs: Hdfs, top: str) -> None:
     data = b"0123456789\n" * 1000
     listed = source(hdfs, top)
     with being_written(hdfs, f"{top}/a", data):
-        (file,) = listed.list().items
+        (file,) = listed.plan(purpose=Purpose.SHOW).items
         assert 0 < file.size < 2 * len(data)
         with pytest.raises(FatalError) as found:
-            listed.version(file)
+            listed.plan()
         assert (found.value.code, "still being written" in found.value.message) == ("file-open", True)
-    (file,) = listed.list().items
+    (file,) = listed.plan().items
     assert file.size == 2 * len(data)
-    listed.version(file)
 
 
 def test_what_was_moved_is_not_read_for_what_took_its_place(hdfs: Hdfs, top: str) -> None:
     hdfs.put(f"{top}/a", b"old\n")
-    (file,) = source(hdfs, f"{top}/a").list().items
+    (file,) = source(hdfs, f"{top}/a").plan().items
     hdfs.rename(f"{top}/a", f"{top}/b")
     hdfs.put(f"{top}/a", b"new\n")
     assert file.storage.open(file).read() == b"old\n"  # type: ignore[attr-defined]
@@ -285,15 +285,15 @@ def test_what_was_moved_is_not_read_for_what_took_its_place(hdfs: Hdfs, top: str
 def test_what_is_refused_says_why(hdfs: Hdfs, top: str) -> None:
     hdfs.put(f"{top}/a", b"a\n", permission="600")
     somebody = HdfsStorage((hdfs.web,), "somebody-else")
-    (file,) = source(hdfs, top, storage=somebody).list().items
+    (file,) = source(hdfs, top, storage=somebody).plan(purpose=Purpose.SHOW).items
     with pytest.raises(FatalError, match="Permission denied: user=somebody-else") as found:
         file.storage.open(file).read()  # type: ignore[attr-defined]
     assert (found.value.code, "the right to read it" in found.value.hint) == ("storage-refused", True)
     hdfs.call("PUT", top, op="SETPERMISSION", permission="700")
     with pytest.raises(FatalError, match="Permission denied"):
-        source(hdfs, top, storage=somebody).list()
+        source(hdfs, top, storage=somebody).plan()
     with pytest.raises(SpecError, match="names no file or folder"):
-        source(hdfs, f"{top}/none").list()
+        source(hdfs, f"{top}/none").plan()
 
 
 def test_addresses_that_are_wrong(hdfs: Hdfs, top: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,13 +301,13 @@ def test_addresses_that_are_wrong(hdfs: Hdfs, top: str, monkeypatch: pytest.Monk
     hdfs.put(f"{top}/a", b"a\n")
     nobody = "http://127.0.0.1:1"
     with pytest.raises(TemporaryError) as away:
-        source(hdfs, top, storage=HdfsStorage((nobody,), USER)).list()
+        source(hdfs, top, storage=HdfsStorage((nobody,), USER)).plan()
     assert (away.value.code, "127.0.0.1:1 does not answer" in away.value.message) == ("storage-unreachable", True)
     rpc = "http://" + hdfs.address.removeprefix("hdfs://")
     with pytest.raises(FatalError, match="not one of WebHDFS") as other:
-        source(hdfs, top, storage=HdfsStorage((rpc,), USER)).list()
+        source(hdfs, top, storage=HdfsStorage((rpc,), USER)).plan()
     assert "http://namenode:9870" in other.value.hint
-    found = source(hdfs, top, storage=HdfsStorage((nobody, hdfs.web), USER)).list().items
+    found = source(hdfs, top, storage=HdfsStorage((nobody, hdfs.web), USER)).plan().items
     assert [item.storage.open(item).read() for item in found] == [b"a\n"]  # type: ignore[attr-defined]
 
 
@@ -345,7 +345,7 @@ def test_a_file_that_is_named(hdfs: Hdfs, top: str, monkeypatch: pytest.MonkeyPa
 def test_reading_goes_on_where_a_connection_broke(hdfs: Hdfs, top: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = bytes(itertools.islice(itertools.cycle(range(256)), 100_000))
     hdfs.put(f"{top}/a", data, blocksize="1024")
-    (file,) = source(hdfs, f"{top}/a").list().items
+    (file,) = source(hdfs, f"{top}/a").plan().items
     asked, broken = webhdfs.get, Counter[str]()
 
     class Breaking:

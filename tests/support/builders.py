@@ -16,7 +16,7 @@ from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.protocol.offsets.record import RUNNING, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit
-from eosingest.protocol.source import Listing, PositionKind, Split, SplitId
+from eosingest.protocol.source import Listing, PositionKind, Split, SplitId, Version
 from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit
@@ -42,7 +42,8 @@ def source_file(
 def listing(
     *files: SourceFile, hidden: int = 0, too_young: Iterable[str] = (), empty: Iterable[str] = (), **more: Any
 ) -> Listing:
-    return Listing(files, left_out(tuple(empty), tuple(too_young), hidden), **more)
+    versions = {file.name: fingerprint(file.size).to_json() for file in files}
+    return Listing(files, versions, left_out=left_out(tuple(empty), tuple(too_young), hidden), **more)
 
 
 def passed_over(found: Listing | Plan, why: str) -> tuple[str, ...] | int:
@@ -115,6 +116,11 @@ def offset_record(
         position_kind=position_kind,
         metadata_checksum=metadata_checksum,
     )
+
+
+def as_recorded(split: Split, version: Version | None = None, *, done: bool = True) -> OffsetRecord:
+    """A split of any kind as an offset record."""
+    return replace(offset_record(done=done), split=split.id, bounds=split.bounds, version=version or {})
 
 
 def by_split(records: Iterable[OffsetRecord]) -> dict[SplitId, OffsetRecord]:

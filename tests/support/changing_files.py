@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Collection, Iterable
 from random import Random
 
-from eosingest.protocol.source import Listing, Scope
+from eosingest.protocol.source import Listing
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import SourceFile
 from tests.support.builders import Place, fingerprint, listing, source_file
@@ -54,21 +53,18 @@ class Files:
 
 
 class ChangingFiles(VersionsOfFiles):
-    """A `protocol.source.Source` of one run over these files. `listed` are those that it found."""
+    """A source of one run over these files. `listed` are those that it found."""
 
     def __init__(self, files: Files) -> None:
         super().__init__(files.content)
         self._files = files
         self.listed: set[str] = set()
 
-    def check(self) -> None:
-        """Nothing is wrong."""
-
-    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
+    def find(self) -> Listing:
         self._files.appear()
         found = [file for name in self._files.names if (file := self._files.as_listed(name)) is not None]
         self.listed = {file.name for file in found}
         return listing(*found)
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+    def look_again(self, files: Iterable[SourceFile]) -> list[str]:
         return [file.name for file in files if self._files.as_listed(file.name) != file]

@@ -141,5 +141,5 @@ def _all_frames(new: Callable[[], object], data: bytes) -> bytes | None:
 
 
 def listed(folder: Path, name: str, format: str = "text") -> SourceFile:
-    (file,) = FileSource(format=format, paths=[name], directory=folder, root=None, min_age_s=0).list().items
+    (file,) = FileSource(format=format, paths=[name], directory=folder, root=None, min_age_s=0).plan().items
     return file

@@ -5,12 +5,11 @@ The rows of a range are found by the offset of their source row (`source_row`), 
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable
 from typing import cast
 
 from eosingest.errors import ChangedError
-from eosingest.protocol.source import Gap, Position, PositionKind, Reached, Split
+from eosingest.protocol.source import Gap, Position, PositionKind, Reached, Recorded
 from tests.support.frozen_table import FrozenTables, KeyRange, Tables
 
 _RECORDS_OF_ROWS = (2, 3, 1)  # which source rows make, one after another, where one may make several
@@ -50,19 +49,21 @@ def gone_in(tables: Tables, split: KeyRange) -> int:
 
 
 class ExpiringTables(FrozenTables):
-    """A `protocol.source.Expiring` over these tables."""
+    """The same, whose first rows go."""
 
     def __init__(self, tables: Tables) -> None:
         super().__init__(tables)
         self.splits.unread = lambda texts: ChangedError(f"{texts[0]}: deleted unread", code="source-records-deleted")
 
-    def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
+    def gaps(self, ranges: Iterable[KeyRange], recorded: Iterable[Recorded]) -> tuple[Gap, ...]:
+        records = {each.split: each for each in recorded}
         found = []
-        for split, reached in pending:
-            assert isinstance(split, KeyRange)
-            first, end = first_unread(reached), gone_in(self.tables, split)
-            if first < end:
+        for split in ranges:
+            record = records.get(split.id)
+            first = first_unread(None if record is None else record.reached)
+            end = gone_in(self.tables, split)
+            if first < end and (record is None or not record.done):
                 text = f"{split.label}, records {first} to {end - 1}"
                 at = source_row(end - 1)[0]
                 found.append(Gap(split.id, f"{split.item}+{first}", text, end - first, at, PositionKind.OFFSET))
-        return found
+        return tuple(found)

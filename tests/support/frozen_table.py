@@ -6,10 +6,9 @@ there at a time. What is frozen are bounds of key ranges, each of one part or of
 
 from __future__ import annotations
 
-import builtins
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, cast
@@ -19,12 +18,16 @@ import numpy as np
 from eosingest.kafka.ports import Records
 from eosingest.protocol.source import (
     Fold,
+    Gap,
     Item,
     Json,
     Kept,
     Listing,
+    Purpose,
     Reached,
+    Recorded,
     Scope,
+    Source,
     Split,
     SplitId,
     SplitKind,
@@ -32,7 +35,7 @@ from eosingest.protocol.source import (
 )
 from eosingest.protocol.task_contract import Batch
 from eosingest.report.wording import Wording
-from tests.support.builders import Place, listing
+from tests.support.builders import Place
 from tests.support.simulated_source import SPLIT_SIZE, Rows, SimulatedSource
 
 
@@ -160,7 +163,7 @@ class TableSplits(SplitKind):
         return found
 
 
-class FrozenTables:
+class FrozenTables(Source):
     """A `protocol.source.Source` of one run over these tables. `listed` is how far it found each of them when it listed."""
 
     wording = WORDING
@@ -169,34 +172,36 @@ class FrozenTables:
         self.tables = tables
         self.splits = TableSplits(tables)
         self.listed: dict[str, int] = {}
-        self.scopes: builtins.list[Scope | None] = []  # that it was given, in order
+        self.scopes: list[Scope | None] = []  # that it was given, in order
 
     def check(self) -> None:
         """Nothing is wrong."""
 
-    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
+    def plan(
+        self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
+    ) -> Listing:
         self.scopes.append(scope)
         self.tables.grow()
-        bounds = cast("dict[str, list[int]]", scope) if scope is not None else self._frozen(done)
+        bounds = cast("dict[str, list[int]]", scope) if scope is not None else self._frozen(recorded)
         self.listed = {table: at[-1] for table, at in bounds.items()}
         ranges = [KeyRange(table, *pair) for table, at in bounds.items() for pair in itertools.pairwise(at)]
-        return listing(*map(Range, ranges), scope=bounds)
+        versions = {split.item: {"table": split.table} for split in ranges}
+        return Listing(tuple(map(Range, ranges)), versions, gaps=self.gaps(ranges, recorded), scope=bounds)
 
-    def _frozen(self, done: Iterable[Kept]) -> dict[str, builtins.list[int]]:
+    def _frozen(self, recorded: Iterable[Recorded]) -> dict[str, list[int]]:
         """Freeze bounds behind the greatest key that is done of each table."""
         low = dict.fromkeys(self.tables.ends, 0)
-        for split, bounds in done:
-            table = json.loads(split)["file"]
-            low[table] = max(low[table], cast(int, bounds["end"]))
+        for record in recorded:
+            if record.done:
+                table = json.loads(record.split)["file"]
+                low[table] = max(low[table], cast(int, record.bounds["end"]))
         return {table: self.tables.cut(table, at) for table, at in low.items()}
 
-    def version(self, item: Range, known: Iterable[Version] = ()) -> Version:
-        return {"table": item.split.table}
+    def gaps(self, ranges: Iterable[KeyRange], recorded: Iterable[Recorded]) -> tuple[Gap, ...]:
+        """None: no row is deleted."""
+        return ()
 
-    def unchanged(self, item: Range, recorded: Sequence[Version]) -> bool:
-        return True
-
-    def look_again(self, items: Iterable[Range]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> list[str]:
         return []
 
 

@@ -6,7 +6,6 @@ in a spec has keys of its own (ledger_table.py). Only processes of tests know it
 
 from __future__ import annotations
 
-import builtins
 import hashlib
 import json
 import os
@@ -27,7 +26,7 @@ from eosingest.protocol.source import (
     Kept,
     Listing,
     Reached,
-    Scope,
+    Recorded,
     Source,
     Split,
     SplitId,
@@ -36,6 +35,7 @@ from eosingest.protocol.source import (
 )
 from eosingest.report.wording import Wording
 from eosingest.sources import registry
+from eosingest.sources.base import compared
 from eosingest.sources.registry import Kind
 
 ROWS = 16  # of a split
@@ -138,8 +138,8 @@ class LedgerSplits(SplitKind):
         return rows >= set(range(cast(int, version["rows"])))
 
 
-class LedgerSource:
-    """The ledgers of a folder (`registry.PlannedSource`)."""
+class LedgerSource(Source):
+    """The ledgers of a folder."""
 
     wording = WORDING
     splits = LedgerSplits()
@@ -149,43 +149,43 @@ class LedgerSource:
 
     def check(self) -> None:
         """Raise SpecError for a folder without a ledger."""
-        if not self.list().items:
+        if not self._listed():
             raise SpecError(f"there is no ledger in {self._folder}", code="source-empty", hint="nothing was sent")
 
-    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
-        paths = sorted((self._directory / self._folder).iterdir())
-        return Listing(tuple(self._listed(path) for path in paths))
+    def plan(self, scope: object = None, recorded: Iterable[Recorded] = (), purpose: object = None) -> Listing:
+        return compared(Listing(self._listed()), self.splits, recorded, _unchanged, _version)
 
-    def _listed(self, path: Path) -> Ledger:
+    def _listed(self) -> tuple[Ledger, ...]:
+        return tuple(self._ledger(path) for path in sorted((self._directory / self._folder).iterdir()))
+
+    def _ledger(self, path: Path) -> Ledger:
         status = path.stat()
         name = f"{self._folder}/{path.name}"
         return Ledger(name, str(path), len(read_rows(path)), status.st_size, status.st_mtime_ns)
 
-    def version(self, item: Ledger, known: Iterable[Version] = ()) -> Version:
-        same = (one for one in known if [one["size"], one["time"]] == [*item.seen])
-        return next(same, None) or self._read(item)
-
-    def _read(self, item: Ledger) -> Version:
-        if not _is_as_listed(item):
-            raise ChangedError(f"{item.name} was changed since it was listed", code="file-changed")
-        digest = hashlib.sha256(Path(item.path).read_bytes()).hexdigest()
-        return {"size": item.bytes, "time": item.written, "sha": digest, "rows": len(read_rows(Path(item.path)))}
-
-    def unchanged(self, item: Ledger, recorded: Sequence[Version]) -> bool:
-        now = self.version(item, recorded)
-        return all(one["sha"] == now["sha"] for one in recorded)
-
-    def look_again(self, items: Iterable[Ledger]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> list[str]:
         return [item.name for item in items if not _is_as_listed(item)]
 
-    def listed_only(self) -> Source:
-        return self
-
-    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+    def missing(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if not (self._directory / name).exists()]
 
 
-def _is_as_listed(item: Ledger) -> bool:
+def _version(item: Ledger, known: Sequence[Version]) -> Version:
+    same = next((one for one in known if [one["size"], one["time"]] == [*item.seen]), None)
+    if same is not None:
+        return same
+    if not _is_as_listed(item):
+        raise ChangedError(f"{item.name} was changed since it was listed", code="file-changed")
+    digest = hashlib.sha256(Path(item.path).read_bytes()).hexdigest()
+    return {"size": item.bytes, "time": item.written, "sha": digest, "rows": len(read_rows(Path(item.path)))}
+
+
+def _unchanged(item: Ledger, recorded: Sequence[Version]) -> bool:
+    now = _version(item, recorded)
+    return all(one["sha"] == now["sha"] for one in recorded)
+
+
+def _is_as_listed(item: Any) -> bool:
     try:
         status = os.stat(item.path)
     except FileNotFoundError:

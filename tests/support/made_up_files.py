@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
-from eosingest.protocol.source import Item, Listing, Scope, Version
+from eosingest.protocol.source import Item, Listing, Purpose, Recorded, Scope, Source
+from eosingest.sources.base import compared
 from eosingest.sources.files.cuts import FileSplit, FileSplits
 from eosingest.sources.files.listing.fingerprint import Fingerprint, Fingerprints
 from eosingest.sources.files.listing.source_file import WORDING, SourceFile, as_file
@@ -20,8 +21,8 @@ class EvenSplits(FileSplits):
         return cut_evenly(as_file(item), split_size)
 
 
-class VersionsOfFiles:
-    """The part of a `protocol.source.Source` that tells versions of files apart, as the source of files does it."""
+class VersionsOfFiles(Source):
+    """The part of a source that tells versions of files apart, as the source of files does it."""
 
     wording = WORDING
     splits = EvenSplits()
@@ -29,15 +30,25 @@ class VersionsOfFiles:
     def __init__(self, read: Callable[[SourceFile], Fingerprint]) -> None:
         self._fingerprints = Fingerprints(read)
 
-    def version(self, file: SourceFile, known: Iterable[Version] = ()) -> Version:
-        return self._fingerprints.version(file, known)
+    def check(self) -> None:
+        """Nothing is wrong with files that are made up."""
 
-    def unchanged(self, file: SourceFile, recorded: Sequence[Version]) -> bool:
-        return self._fingerprints.unchanged(file, recorded)
+    @abstractmethod
+    def find(self) -> Listing:
+        """List the files."""
+
+    def plan(
+        self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
+    ) -> Listing:
+        return self.compared(self.find(), recorded)
+
+    def compared(self, listing: Listing, recorded: Iterable[Recorded]) -> Listing:
+        """Compare files that were listed with recorded ones."""
+        return compared(listing, self.splits, recorded, self._fingerprints.unchanged, self._fingerprints.version)
 
 
 class MadeUpFiles(VersionsOfFiles):
-    """A `protocol.source.Source` whose files are cut evenly: content is a word, and looking at it is counted."""
+    """A source whose files are cut evenly: content is a word, and looking at it is counted."""
 
     def __init__(self, files: Iterable[SourceFile] = ()) -> None:
         super().__init__(self.read_content)
@@ -50,10 +61,7 @@ class MadeUpFiles(VersionsOfFiles):
         self.files[name] = fingerprint(length, mtime_ms=mtime_ms, content=content)
         return self.files[name]
 
-    def check(self) -> None:
-        """Nothing is wrong with files that are made up."""
-
-    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
+    def find(self) -> Listing:
         shown = [name for name in sorted(self.files) if name not in self.too_young]
         listed = [source_file(name, self.files[name].length, mtime_ms=self.files[name].mtime_ms) for name in shown]
         return listing(
@@ -67,5 +75,5 @@ class MadeUpFiles(VersionsOfFiles):
         self.read[file.name] += 1
         return self.files[file.name]
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> list[str]:
         raise AssertionError("planning looks once")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
@@ -11,7 +10,7 @@ from random import Random
 import numpy as np
 
 from eosingest.kafka.ports import Records
-from eosingest.protocol.source import Listing, Scope
+from eosingest.protocol.source import Listing
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.listing.fingerprint import Fingerprint
@@ -36,7 +35,7 @@ class Rows:
 
 @dataclass
 class SimulatedSource(VersionsOfFiles):
-    """A `protocol.source.Source`; `rows` by version, file and start: those of an edited split under the version with EDITED."""
+    """A source; `rows` by version, file and start: those of an edited split under the version with EDITED."""
 
     files: tuple[SourceFile, ...]
     lengths: dict[Place, int]  # rows of each split
@@ -46,16 +45,13 @@ class SimulatedSource(VersionsOfFiles):
     def __post_init__(self) -> None:
         super().__init__(self.read_content)
 
-    def check(self) -> None:
-        """Nothing is wrong."""
-
-    def list(self, scope: Scope | None = None, done: object = ()) -> Listing:
+    def find(self) -> Listing:
         return listing(*self.files)
 
     def read_content(self, file: SourceFile) -> Fingerprint:
         return fingerprint(file.length, mtime_ms=file.mtime_ms)
 
-    def look_again(self, files: Iterable[SourceFile]) -> builtins.list[str]:
+    def look_again(self, files: Iterable[SourceFile]) -> list[str]:
         return []
 
     @property

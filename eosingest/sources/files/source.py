@@ -7,21 +7,21 @@ silently, before a JVM is started.
 
 from __future__ import annotations
 
-import builtins
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 from eosingest.errors import SpecError
 from eosingest.host.interruption import never
-from eosingest.protocol.source import Item, Kept, Listing, Scope, Version
+from eosingest.protocol.source import Item, Listing, Purpose, Recorded, Scope, Source, Version
+from eosingest.sources.base import compared
 from eosingest.sources.files.bytes.codecs import named_by_codec
 from eosingest.sources.files.cuts import FileSplits, is_cut_by_codec, is_splittable
-from eosingest.sources.files.listing import hdfs_places
-from eosingest.sources.files.listing.dry_listing import ListedOnly
+from eosingest.sources.files.listing import etags, hdfs_places
+from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.local_places import LocalPlaces
 from eosingest.sources.files.listing.names import escape_for_spark, metadata_file_path
 from eosingest.sources.files.listing.partitions import partition_base, partition_columns
@@ -35,8 +35,8 @@ from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs
 __all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
 
 
-class FileSource:
-    """The files of `[source]` (a `registry.PlannedSource`). Raises SpecError for a path that its storage cannot have."""
+class FileSource(Source):
+    """The files of `[source]`. Raises SpecError for a path that its storage cannot have."""
 
     wording = WORDING
     splits = FileSplits()
@@ -84,17 +84,26 @@ class FileSource:
         self._check = check
 
     def check(self) -> None:
-        """Raise the errors of `list` that a short listing finds: of a bucket the first page, else the whole listing."""
+        """Raise the errors of `plan` that a short listing finds: of a bucket the first page, else the whole listing."""
         self._listed(self._places.look(self._check, glance=True))
 
-    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
-        """List the files. They have no scope, and `done` is ignored.
+    def plan(
+        self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
+    ) -> Listing:
+        """List the files, and compare them with the recorded ones. They have no scope.
 
         Raises SpecError for a path that names nothing ("path-not-found"), if there is no file at all and that is not
         allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
-        read, or whose name Spark cannot take.
+        read, or whose name Spark cannot take; ChangedError for one that changes meanwhile.
         """
-        return self._listed(self._places.look(self._check))
+        listing, places = self._listed(self._places.look(self._check)), self._places
+        if purpose is Purpose.RUN:
+            return compared(listing, self.splits, recorded, places.unchanged, places.version, places.ahead)
+        return compared(listing, self.splits, recorded, places.unchanged, _as_listed, self._ahead_to_show)
+
+    def _ahead_to_show(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
+        """Prefetch; a file that is not recorded, or not with its current length, is not read."""
+        return self._places.ahead((file, was) for file, was in files if _of_its_length(file, was))
 
     def _listed(self, look: Look) -> Listing:
         names: dict[str, str] = {}
@@ -124,8 +133,8 @@ class FileSource:
         self.partition_base(files)  # raises if the tree is mixed
         return Listing(
             tuple(files),
-            left_out(empty, too_young, look.hidden),
-            tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),
+            left_out=left_out(empty, too_young, look.hidden),
+            notes=tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),
             folders=partition_columns(files, recursive=self._recursive),
             sample=Path(files[0].path) if files and not files[0].etag else None,
             as_one=frozenset(
@@ -146,32 +155,16 @@ class FileSource:
                 hint="nothing was sent; correct path in [source]; if there may be no file, write allow_empty = true there",
             )
 
-    def missing(self, names: Iterable[str]) -> builtins.list[str]:
+    def missing(self, names: Iterable[str]) -> list[str]:
         """Return the names of files that no longer exist, whether `path` names them or not."""
         base = self._root if self._root is not None else self._places.base
         paths = {self._places.joined(base, name): name for name in names}
         return [paths[path] for path in self._places.missing(paths)]
 
-    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the file's version; see `places.Places.version`."""
-        return self._places.version(as_file(item), known)
-
-    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the file is unchanged since it was recorded; see `places.Places.unchanged`."""
-        return self._places.unchanged(as_file(item), recorded)
-
-    def ahead(self, items: Iterable[tuple[Item, Sequence[Version]]]) -> AbstractContextManager[None]:
-        """Announce to the storage the files of later calls; see `places.Places.ahead`."""
-        return self._places.ahead((as_file(item), recorded) for item, recorded in items)
-
-    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> list[str]:
         """Return the names of files that have changed since they were listed, or are gone; see `Places.changed`."""
         files = {file.path: file for file in map(as_file, items)}
         return [files[file.path].name for file in self._places.changed([*files.values()])]
-
-    def listed_only(self) -> ListedOnly:
-        """Return the same source, without reading files for their versions."""
-        return ListedOnly(self)
 
     def partition_base(self, files: Iterable[SourceFile]) -> str | None:
         """Return the reader's `basePath` for a column=value tree, None without one. Spark takes it unescaped."""
@@ -196,6 +189,16 @@ class FileSource:
         is_cut = is_splittable(self._format, self._options, named_by_codec(path, self._compression))
         listed = (status.length, status.mtime_ms, is_cut, status.etag, self._places.storage, self._compression)
         return SourceFile(name, path, *listed)
+
+
+def _as_listed(file: SourceFile, known: Sequence[Version]) -> Version:
+    """Return the version of a file that is not sent: without a hash of its content, or a checksum."""
+    return etags.version_of(file) if file.etag else Fingerprint(file.length, file.mtime_ms, "").to_json()
+
+
+def _of_its_length(file: SourceFile, recorded: Sequence[Version]) -> bool:
+    """Say whether a file was recorded, and always with its current length: if not, the listing is enough."""
+    return bool(recorded) and all(version.get("length") == file.length for version in recorded)
 
 
 class Table(Protocol):

@@ -5,13 +5,12 @@ begin (snapshot.py) ─▶ Found ─▶ prove, cut (keyset_sql.py) ─▶ the sc
 
 from __future__ import annotations
 
-import builtins
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eosingest.protocol.source import Item, Kept, Listing, Scope, Version
+from eosingest.protocol.source import Item, Listing, Purpose, Recorded, Scope, Source
 from eosingest.sources.postgres import errors
 from eosingest.sources.postgres.catalogue import Found
 from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained, transaction
@@ -24,25 +23,19 @@ from eosingest.sources.postgres.ranges import (
     KeyRange,
     KeySplits,
     TableRange,
-    as_range,
     frozen,
     ranges_of,
 )
 from eosingest.sources.postgres.snapshot import begin, exported, look
 
 
-class TableSource:
-    """A table or a query as a source (a `registry.PlannedSource`).
+class TableSource(Source):
+    """A table or a query as a source. Methods that query the server raise TemporaryError if none answers."""
 
-    Methods that query the server raise TemporaryError if none answers.
-    """
-
-    def __init__(self, table: Table, check: Callable[[], None], *, is_shown: bool = False) -> None:
-        """Connect to nothing yet. `check` raises to end a long walk. `is_shown`: the listing is only shown, not sent."""
+    def __init__(self, table: Table, check: Callable[[], None]) -> None:
+        """Connect to nothing yet. `check` raises to end a long walk."""
         self.wording = replace(WORDING, hides_keys=table.hide_keys)
         self._table = table
-        self._is_shown = is_shown
-        self._shown: TableSource | None = None
         self._name = table.table or NAME
         self.splits = KeySplits(self._name, hides_keys=table.hide_keys)
         self._check = check
@@ -58,15 +51,21 @@ class TableSource:
         ):
             look(connection, self._table)
 
-    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
-        """List the ranges of the scope, or cut the table; nothing if all of it was sent once, unless it is `incremental`.
+    def plan(
+        self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
+    ) -> Listing:
+        """Return the ranges of the scope, or cut the table; nothing if all of it was sent once, unless it is `incremental`.
 
-        Raises ChangedError for another table of the same name, or other columns than an unfinished run has frozen.
+        For an audit the recorded ranges, in a current snapshot. Raises ChangedError for another table of the same name, or
+        other columns than an unfinished run has frozen.
         """
-        sent = [self.splits.split(*kept) for kept in done]
+        is_audit = purpose is Purpose.AUDIT
+        sent = self.splits.recorded(recorded, done=not is_audit)
         with explained(f"{self._name} could not be listed"):
-            found = self._hold(behind_writers=self._table.incremental and scope is None and not self._is_shown)
+            found = self._hold(behind_writers=self._table.incremental and scope is None and purpose is Purpose.RUN)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
+            if is_audit:
+                return self._listing(found, sent)
             if scope is None and sent and not self._table.incremental:
                 return replace(self._listing(found, []), notes=(_sent_once(self._name),))
             if scope is not None:
@@ -76,29 +75,13 @@ class TableSource:
                 return self._listing(found, ranges_of(self._name, scope), scope)
             return self._listing(found, self._cut(found, sent))
 
-    def _cut(self, found: Found, sent: builtins.list[KeyRange]) -> builtins.list[KeyRange]:
+    def _cut(self, found: Found, sent: list[KeyRange]) -> list[KeyRange]:
         last = last_sent(found.relation, sent) if self._table.incremental else None
         ranges = cut(self._holder, found, self._name, self._table.split_rows, self._check, last)
         if not self._table.incremental:
             return ranges
         refuse_keys_ahead(self._holder, found.relation, last)
         return [replace(split, settled=True) for split in ranges]
-
-    def list_sent(self, sent: Iterable[Kept]) -> Listing:
-        """List the sent ranges, for an audit, in a current snapshot."""
-        with explained(f"{self._name} could not be listed"):
-            found = self._hold()
-            splits = [self.splits.split(*kept) for kept in sent]
-            self._refuse_other(found, [split.identity for split in splits])
-            return self._listing(found, splits)
-
-    def listed_only(self) -> TableSource:
-        """Return the source for a plan that is only shown: it waits for no writer, and keeps none waiting.
-
-        It is kept here, since its connection holds the snapshot in which rows are shown.
-        """
-        self._shown = self._shown or TableSource(self._table, self._check, is_shown=True)
-        return self._shown
 
     def _hold(self, *, behind_writers: bool = False) -> Found:
         """Begin the transaction whose snapshot the tasks read in, and look up the table or query in it."""
@@ -108,7 +91,7 @@ class TableSource:
         found = begin(self._holder, self._table, behind_writers=behind_writers)
         return replace(found, relation=replace(found.relation, hides_keys=self._table.hide_keys))
 
-    def _listing(self, found: Found, splits: builtins.list[KeyRange], scope: Scope | None = None) -> Listing:
+    def _listing(self, found: Found, splits: list[KeyRange], scope: Scope | None = None) -> Listing:
         if splits:
             snapshot = exported(self._holder)
             named = (TableRange(self.splits.shown(split), found.relation, snapshot) for split in splits)
@@ -116,30 +99,19 @@ class TableSource:
         else:
             items = []
             self._holder.close()  # no task will read: vacuum need not wait
+        # Rows may change, and each is sent as in the snapshot of the run that sends it.
+        versions = {item.name: {"table": item.split.identity} for item in items}
         notes = (as_one_range(found),) if splits and not found.walkable else ()
-        return Listing(tuple(items), notes=notes, scope=scope if scope is not None else frozen(found.relation, splits))
+        scope = scope if scope is not None else frozen(found.relation, splits)
+        return Listing(tuple(items), versions, notes=notes, scope=scope)
 
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
         for identity in known:
             if identity != found.relation.identity:
                 raise errors.another(found.relation, identity)
 
-    # ---- items and splits ------------------------------------------------------------------------------------------
-
-    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the table's identity: rows may change, and each is sent as in the snapshot of the run that sends it."""
-        return {"table": as_range(item).split.identity}
-
-    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the table has the recorded identity."""
-        return all(one == self.version(item) for one in recorded)
-
-    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> list[str]:
         """Return nothing: the table was locked, and each task has proven that it read in the snapshot."""
-        return []
-
-    def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return nothing, without a request."""
         return []
 
 

@@ -7,7 +7,7 @@ split. The frozen state (`Frozen`) is the scope of the source: the topic's id, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -17,9 +17,11 @@ from eosingest.protocol.source import (
     Json,
     PositionKind,
     Reached,
+    Recorded,
     Scope,
     Split,
     SplitId,
+    Version,
 )
 from eosingest.report.wording import Wording
 from eosingest.sources.base import Place, RangeSplits
@@ -148,6 +150,22 @@ def gap_of(split: RangeSplit, reached: Reached | None, earliest: int) -> Gap | N
     name = range_name(split.topic, split.partition, first)
     text = errors.place(split.topic, split.partition, first, end)
     return Gap(split.id, name, text, end - first, end - 1, PositionKind.OFFSET)
+
+
+def gaps_of(ranges: Iterable[RangeSplit], recorded: Iterable[Recorded], earliest: Sequence[int]) -> tuple[Gap, ...]:
+    """Return the gaps of ranges, except done ones; `earliest` has the first offset of each partition."""
+    records = {each.split: each for each in recorded}
+    found = []
+    for split in ranges:
+        record = records.get(split.id)
+        if record is None or not record.done:
+            found.append(gap_of(split, record.reached if record is not None else None, earliest[split.partition]))
+    return tuple(gap for gap in found if gap is not None)
+
+
+def versions_of(items: Iterable[TopicRange]) -> dict[str, Version]:
+    """Return the topic's id for each range: the record at an offset never changes. Offsets show deleted and cut-off records."""
+    return {item.name: {"topic": item.split.topic_id} for item in items}
 
 
 def range_name(topic: str, partition: int, start: int) -> str:

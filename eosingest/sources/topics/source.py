@@ -8,9 +8,8 @@ It queries the brokers, and reads no record except one, in `check`.
 
 from __future__ import annotations
 
-import builtins
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from eosingest.errors import FatalError, SpecError, TemporaryError
@@ -18,7 +17,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.ports import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
-from eosingest.protocol.source import Gap, Item, Kept, LeftOut, Listing, Reached, Scope, Split, Version
+from eosingest.protocol.source import Item, LeftOut, Listing, Purpose, Recorded, Scope, Source
 from eosingest.sources.topics import errors
 from eosingest.sources.topics.client import Table, sink_client, source_client
 from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of, refuse_cut_off
@@ -29,8 +28,9 @@ from eosingest.sources.topics.ranges import (
     TopicRange,
     TopicSplits,
     as_range,
-    gap_of,
+    gaps_of,
     last_done,
+    versions_of,
 )
 from eosingest.sources.topics.times import milliseconds
 
@@ -43,8 +43,8 @@ _KEPT = "committed records are kept, nothing was sent twice"
 _WORDS = ("earliest", "latest")  # in place of a point in time
 
 
-class TopicSource:
-    """A topic as a source (a `registry.PlannedSource`). Methods that query the brokers raise TemporaryError if none answers."""
+class TopicSource(Source):
+    """A topic as a source . Methods that query the brokers raise TemporaryError if none answers."""
 
     wording = WORDING
 
@@ -69,45 +69,46 @@ class TopicSource:
             partitions = partitions_of(admin, topic)
         self._read_one(client, partitions)
 
-    def list(self, scope: Scope | None = None, done: Iterable[Kept] = ()) -> Listing:
-        """List the ranges of the scope, or freeze new ones: from the end of the done ranges up to `to`.
+    def plan(
+        self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
+    ) -> Listing:
+        """Return the ranges of the scope, or freeze new ones: from the end of the done ranges up to `to`.
 
-        Raises ChangedError for another topic of the same name, and if a log was cut off.
+        For an audit the recorded ranges: those that no longer hold all of their records are left out. Raises ChangedError for
+        another topic of the same name, and if a log was cut off.
         """
         with self._connected(source_client(self._table)) as admin:
             topic = self._described(admin)
             partitions = partitions_of(admin, topic)
+            if purpose is Purpose.AUDIT:
+                return self._recorded(topic, partitions, recorded)
             if scope is not None:
                 frozen = Frozen.from_json(scope)
                 self._refuse_other(topic, [frozen.topic_id])
                 refuse_cut_off(admin, topic, partitions, frozen.splits)
                 notes = self._notes_of_pins(frozen)
             else:
-                splits = [self.splits.split(*kept) for kept in done]
+                splits = self.splits.recorded(recorded, done=True)
                 self._refuse_other(topic, {split.topic_id for split in splits})
                 last = last_done(splits)
                 refuse_cut_off(admin, topic, partitions, last.values())
                 frozen = self._frozen(admin, topic, partitions, {number: split.end for number, split in last.items()})
                 notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
-        return Listing(frozen.items(len(partitions)), notes=tuple(notes), scope=frozen.to_json())
+        items = frozen.items(len(partitions))
+        gaps = gaps_of((item.split for item in items), recorded, [found.earliest for found in partitions])
+        return Listing(items, versions_of(items), gaps=gaps, notes=tuple(notes), scope=frozen.to_json())
 
-    def list_sent(self, sent: Iterable[Kept]) -> Listing:
-        """List the sent ranges, for an audit. Ranges that no longer hold all of their records are left out."""
-        with self._connected(source_client(self._table)) as admin:
-            topic = self._described(admin)
-            partitions = partitions_of(admin, topic)
-        splits = [self.splits.split(*kept) for kept in sent]
+    def _recorded(
+        self, topic: TopicDescription, partitions: Sequence[Partition], recorded: Collection[Recorded]
+    ) -> Listing:
+        splits = self.splits.recorded(recorded, done=False)
         self._refuse_other(topic, {split.topic_id for split in splits})
         compacted = topic.config is None or "compact" in topic.config.get("cleanup.policy", "")
         there = [split for split in splits if not compacted and _is_there(split, partitions[split.partition])]
         items = sorted(map(TopicRange, there), key=lambda item: item.name)
         gone = sorted({split.item for split in splits} - {item.name for item in items})
         why = _MAY_BE_COMPACTED if topic.config is None else _COMPACTED if compacted else _DELETED
-        return Listing(tuple(items), (LeftOut("gone", tuple(gone), audited=why),))
-
-    def listed_only(self) -> TopicSource:
-        """Return the same source: it reads no record for a version."""
-        return self
+        return Listing(tuple(items), versions_of(items), left_out=(LeftOut("gone", tuple(gone), audited=why),))
 
     def _frozen(
         self, admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], ends: Mapping[int, int]
@@ -132,7 +133,7 @@ class TopicSource:
         found = admin.offsets_at(self._topic, len(partitions), milliseconds(text))
         return [each.stable if at is None else at for at, each in zip(found, partitions, strict=True)]
 
-    def _notes_of_pins(self, frozen: Frozen) -> builtins.list[str]:
+    def _notes_of_pins(self, frozen: Frozen) -> list[str]:
         pinned = {"from": (frozen.begin, self._table.begin), "to": (frozen.until, self._table.to)}
         return [
             f"source.{key}: what an unfinished run has frozen by {was} is read first, and {now} counts for a later run"
@@ -140,17 +141,7 @@ class TopicSource:
             if was != now
         ]
 
-    # ---- items and splits ------------------------------------------------------------------------------------------
-
-    def version(self, item: Item, known: Iterable[Version] = ()) -> Version:
-        """Return the topic's id: the record at an offset never changes. Offsets show deleted and cut-off records."""
-        return {"topic": as_range(item).split.topic_id}
-
-    def unchanged(self, item: Item, recorded: Sequence[Version]) -> bool:
-        """Say whether the topic has the recorded id."""
-        return all(one == self.version(item) for one in recorded)
-
-    def look_again(self, items: Iterable[Item]) -> builtins.list[str]:
+    def look_again(self, items: Iterable[Item]) -> list[str]:
         """Return the ranges whose topic has another id now, or is gone, or whose partition ends before they do."""
         ranges = [as_range(item) for item in items]
         try:
@@ -168,22 +159,6 @@ class TopicSource:
             raise _not_allowed(self._topic, error, _KEPT) from error
         kept = set(same) - {split for split, _ in found}
         return [item.name for item in ranges if item.split not in kept]
-
-    def missing(self, names: Iterable[str]) -> builtins.list[str]:
-        """Return nothing, without a request: retention may delete records that were read at any time."""
-        return []
-
-    # ---- records that were deleted unread --------------------------------------------------------------------------
-
-    def gaps(self, pending: Iterable[tuple[Split, Reached | None]]) -> builtins.list[Gap]:
-        """Return the offsets of ranges that were deleted (retention, DeleteRecords) before they were read."""
-        ranges = [(split, reached) for split, reached in pending if isinstance(split, RangeSplit)]
-        if not ranges:
-            return []
-        with self._connected(source_client(self._table)) as admin:
-            partitions = partitions_of(admin, self._described(admin))
-        found = (gap_of(split, reached, partitions[split.partition].earliest) for split, reached in ranges)
-        return [gap for gap in found if gap is not None]
 
     # ---- the cluster -----------------------------------------------------------------------------------------------
 

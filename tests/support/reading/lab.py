@@ -109,7 +109,7 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
         options=asked.options,
         compression=asked.compression,
     )
-    listing = source.list()
+    listing = source.plan()
     plan = make_plan(source, {}, asked.split_size, listing)
     base_path = source.partition_base(listing.items)
     if not plan.pending_items:
@@ -186,7 +186,7 @@ class Lab:
         source = FileSource(
             format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0, options=options
         )
-        plan = make_plan(source, {}, split_size, source.list())
+        plan = make_plan(source, {}, split_size, source.plan())
         inspect_pending(None, read, plan, as_lines=False, slots=2)
         pending = Pending(read, plan, source.partition_base([entry.item for entry in plan.pending_items]))
         ((rows, corrupt),) = self.read([pending])

@@ -28,7 +28,6 @@ from eosingest.errors import EosingestError
 from eosingest.host.interruption import Interruption, never
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.ports import LogRecord
-from eosingest.protocol import scope
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import Prepared
@@ -37,7 +36,7 @@ from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.protocol.source import Listing, Source, Split
+from eosingest.protocol.source import Listing, Purpose, Source, Split
 from eosingest.protocol.task import AttemptLostError, Task
 from eosingest.protocol.task_contract import DeadLetterSettings, Inputs, Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
@@ -281,7 +280,7 @@ class Life:
     # ---- the source by itself --------------------------------------------------------------------------------------
 
     def listing(self) -> Listing:
-        return self.source.list()
+        return self.source.plan(purpose=Purpose.SHOW)
 
     def splits(self) -> dict[str, list[Split]]:
         """Return the splits of each item, in order."""
@@ -289,7 +288,7 @@ class Life:
 
     def versions(self) -> dict[str, Any]:
         """Return what each item is now, by its content."""
-        return {file.name: self.source.version(file) for file in self.listing().items}
+        return dict(self.source.plan().versions)
 
     def changed_since(self, listing: Listing) -> list[str]:
         return self.source.look_again(listing.items)
@@ -359,7 +358,8 @@ class Life:
         assert control is not None
         expected = expected_of(state.offsets.values(), control.audit)
         dead = sum((found.dead for found in state.offsets.values()), NO_DEAD_LETTERS)
-        rows = audited_source(self.source, scope.listed_as_sent(self.source, control, state), state.offsets, control)
+        listing = self.source.plan(None, state.offsets.values(), Purpose.AUDIT)
+        rows = audited_source(self.source, listing, state.offsets, control)
         unlike = ["the topic"] if replace(expected, metadata=0) != self._found(TOPIC) else []
         unlike += ["dead letters"] if Totals(dead.count, dead.checksum) != self._found(DEAD) else []
         return unlike + list(rows.unread) + [unit.name for unit in rows.unlike(self._sums(rows.plan, control))]
@@ -382,7 +382,7 @@ class Life:
     def reading(self) -> Reading:
         """Plan the source as if nothing were sent, for tasks to be run on it again and again."""
         launcher, source = self.launcher(), source_of(self.spec)
-        plan = make_plan(source, {}, SPLIT_SIZE, source.list())
+        plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
         return Reading(self.subject, launcher, launcher.prepare(plan, None), source)
 
 

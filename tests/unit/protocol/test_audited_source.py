@@ -8,7 +8,6 @@ from dataclasses import replace
 from eosingest.protocol.audited_source import AuditedSource, audited_source
 from eosingest.protocol.offsets.record import COMPLETE, OffsetRecord
 from eosingest.protocol.offsets.state import SplitId
-from eosingest.protocol.source import Listing
 from eosingest.records.checksum import Totals
 from eosingest.sources.files.listing.source_file import SourceFile
 from tests.support.builders import (
@@ -25,13 +24,6 @@ from tests.support.builders import (
 from tests.support.made_up_files import MadeUpFiles
 
 CONTROL = control_record(3, COMPLETE, pinned_since=2, split_size=100)
-
-
-class Listed(MadeUpFiles):
-    """It was listed before."""
-
-    def list(self, scope: object = None, done: object = ()) -> Listing:
-        raise AssertionError("listed before")
 
 
 def file(name: str, length: int = 250) -> SourceFile:
@@ -56,7 +48,8 @@ def audited(
     as_one: Collection[str] = (),
 ) -> AuditedSource:
     listed = listing(*files, too_young=young, empty=empty)
-    return audited_source(Listed(listed.items), listed, by_split(receipts), CONTROL, as_one)
+    source, receipts = MadeUpFiles(listed.items), [*receipts]
+    return audited_source(source, source.compared(listed, receipts), by_split(receipts), CONTROL, as_one)
 
 
 def read(source: AuditedSource) -> list[Place]:

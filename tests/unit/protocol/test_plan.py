@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import pytest
@@ -11,8 +11,8 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, half_done_items, make_plan
 from eosingest.protocol.source import Item, Version
+from eosingest.sources.base import compared
 from eosingest.sources.files.cuts import FileSplit
-from eosingest.sources.files.listing.dry_listing import ListedOnly
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import WORDING, SourceFile, left_out
 from tests.support.builders import (
@@ -45,7 +45,7 @@ def committed(
 def plan_of(source: MadeUpFiles, *records: OffsetRecord, split_size: int = SIZE) -> Plan:
     offsets = by_split(records)
     assert len(offsets) == len(records)
-    return make_plan(source, offsets, split_size, source.list())
+    return make_plan(source, offsets, split_size, source.plan(None, offsets.values()))
 
 
 def pending(plan: Plan) -> list[Place]:
@@ -242,9 +242,9 @@ def test_a_kind_that_gives_recorded_splits_no_fate_or_two_is_refused(
     """Breaks when splits of an item are planned twice, or rows of a half-sent one are in no split."""
     now = source.put("a", 250)
     records = by_split([committed("a", 0, 100, now), committed("a", 100, 100, now, done=False)])
-    (a,) = source.list().items
+    (a,) = source.plan().items
     listed = listing(a, a) if how == "twice" else listing(a, too_young=["a"] if how == "and left out" else [])
-    assert make_plan(source, records, SIZE, source.list()).half_done
+    assert make_plan(source, records, SIZE, source.plan()).half_done
     if how == "cut short":
         monkeypatch.setattr(source, "splits", CutShort())
     with pytest.raises(FatalError, match=r"^a: recorded splits are not planned once each") as raised:
@@ -334,34 +334,43 @@ def test_the_digest_of_a_list(source: MadeUpFiles) -> None:
     assert plan_of(source).list_digest != before
 
 
-class Told(MadeUpFiles):
-    """Files whose source is told beforehand what it is asked (`protocol.source.Foresighted`)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.told: list[tuple[str, list[Version]]] = []
-        self.ended = 0
+def test_a_source_prefetches_what_it_compares_and_reads() -> None:
+    """Breaks when it prefetches other items, in another order, or continues to do so after an error."""
+    source, told, ended = MadeUpFiles(), list[tuple[str, list[Version]]](), 0
 
     @contextmanager
-    def ahead(self, items: Iterable[tuple[SourceFile, Sequence[Version]]]) -> Iterator[None]:
-        self.told = [(item.name, list(recorded)) for item, recorded in items]
+    def ahead(items: Iterable[tuple[SourceFile, Sequence[Version]]]) -> Iterator[None]:
+        nonlocal ended
+        told.extend((item.name, list(recorded)) for item, recorded in items)
         try:
             yield
         finally:
-            self.ended += 1
+            ended += 1
 
+    def find(read: Callable[[SourceFile, Sequence[Version]], Version]) -> None:
+        compared(source.find(), source.splits, records, lambda file, was: read(file, was) in was, read, ahead)
 
-def test_a_source_is_told_beforehand_what_it_is_asked() -> None:
-    """Breaks when it is told of other items, in another order, or goes on behind an error."""
-    source = Told()
     source.put("a", 100)
-    was, longer = source.put("b", 200), source.put("c", 300)
-    records = [committed("b", 0, 100, was), committed("b", 100, 100, was), committed("c", 0, 100, was)]
-    plan_of(source, *records)
-    assert source.told == [("a", []), ("b", [was.to_json()]), ("c", [was.to_json()])]
-    assert source.ended == 1
-    make_plan(ListedOnly(source), by_split(records), SIZE, source.list())  # type: ignore[arg-type]
-    assert source.told == [("b", [was.to_json()])], "what is new, or of another length, is not read to be shown"
-    with pytest.raises(ChangedError, match="another size"):
-        plan_of(source, committed("c", 0, 150, longer))
-    assert source.ended == 3
+    was = source.put("b", 200).to_json()
+    records = [committed("b", 0, 100, source.files["b"]), committed("b", 100, 100, source.files["b"])]
+    find(lambda file, known: next(iter(known), {}))
+    assert (told, ended) == ([("a", []), ("b", [was])], 1)
+    with pytest.raises(ZeroDivisionError):
+        find(lambda file, known: {"n": 1 // 0})
+    assert ended == 2
+
+
+def test_the_version_is_read_of_what_is_left_to_send() -> None:
+    """Breaks when a covered item is read for its version, or a changed one gets a version that was recorded."""
+    source, read = MadeUpFiles(), list[tuple[str, list[Version]]]()
+
+    def version(file: SourceFile, known: Sequence[Version]) -> Version:
+        read.append((file.name, list(known)))
+        return {"now": file.name}
+
+    old = {name: source.put(name, 100) for name in ("changed", "done", "half", "new")}
+    records = [committed("changed", 0, 100, old["changed"]), committed("done", 0, 100, old["done"])]
+    records.append(committed("half", 0, 50, old["half"]))
+    listing = compared(source.find(), source.splits, records, lambda file, was: file.name != "changed", version)
+    assert read == [("changed", []), ("half", [old["half"].to_json()]), ("new", [])]
+    assert (listing.changed, listing.versions["done"]) == (("changed",), old["done"].to_json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from random import Random
 
@@ -13,8 +14,8 @@ from eosingest.protocol.offsets import scope_piece
 from eosingest.protocol.offsets.record import COMPLETE, FAILED
 from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.offsets.state import TaskState
-from eosingest.protocol.source import Json, Scope
-from tests.support.builders import control_record, job_state, offset_record, split_id
+from eosingest.protocol.source import Json, Listing, Purpose, Recorded, Scope
+from tests.support.builders import control_record, job_state, offset_record
 from tests.support.frozen_table import FrozenTables, Tables
 from tests.support.memory_kafka import MemoryKafka
 from tests.support.simulated_source import template
@@ -89,11 +90,13 @@ class Asked(FrozenTables):
 
     def __init__(self) -> None:
         super().__init__(Tables(template(0), Random("asked")))
-        self.done: list[object] = []
+        self.recorded: list[Recorded] = []
 
-    def list(self, scope: Scope | None = None, done: object = ()) -> object:  # type: ignore[override]
-        self.done = list(done)  # type: ignore[call-overload]
-        return super().list(scope if scope is not None else None, ())
+    def plan(
+        self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
+    ) -> Listing:
+        self.recorded = [*recorded]
+        return super().plan(scope)
 
 
 FROZEN: Scope = {"file-0": [0, 100]}
@@ -121,13 +124,13 @@ def test_a_source_that_does_not_keep_to_the_scope_in_force_is_refused() -> None:
     assert caught.value.code == "scope-lost"
 
 
-def test_a_new_scope_is_told_what_is_done() -> None:
+def test_a_new_scope_is_given_what_is_recorded() -> None:
     source = Asked()
     state = job_state(offset_record("a", 0, 70, done=True), offset_record("a", 100, 30, rows=1))
     scope.listed(source, control_record(6, COMPLETE), state)
-    assert source.done == [(split_id("a", 0), {"length": 70})]
+    assert source.recorded == [*state.offsets.values()]
     scope.listed(source, None, job_state())
-    assert source.done == []
+    assert source.recorded == []
 
 
 # ---- runs ----------------------------------------------------------------------------------------------------------
@@ -227,10 +230,10 @@ def test_what_the_source_refuses_at_once_claims_nothing(job: TableJob, monkeypat
 def test_a_source_is_listed_behind_the_read_back(job: TableJob, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it refuses there leaves a control record that says how the run ended."""
 
-    def refuse(source: object, scope: object, done: object) -> None:
+    def refuse(*_: object) -> None:
         raise EosingestError("the table is gone")
 
-    monkeypatch.setattr(FrozenTables, "list", refuse)
+    monkeypatch.setattr(FrozenTables, "plan", refuse)
     with pytest.raises(EosingestError, match="the table is gone"):
         job.run()
     state = job.state()

@@ -34,7 +34,7 @@ def names(listing: Listing) -> list[str]:
 
 
 def listed(folder: Path, *paths: str, root: str | None = None) -> list[str]:
-    return names(source(folder, *paths, root=root).list())
+    return names(source(folder, *paths, root=root).plan())
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_what_spark_hides_is_passed_over_and_counted(
     tmp_path: Path, files: list[str], path: str, expected: list[str], hidden: int
 ) -> None:
     make(tmp_path, *files)
-    listing = source(tmp_path, path).list()
+    listing = source(tmp_path, path).plan()
     assert (names(listing), passed_over(listing, "hidden")) == (expected, hidden)
 
 
@@ -150,7 +150,7 @@ def test_what_cannot_be_read_as_meant_is_an_error(
 ) -> None:
     make(tmp_path, *files)
     with pytest.raises(EosingestError) as caught:
-        source(tmp_path, path).list()
+        source(tmp_path, path).plan()
     assert caught.value.code == code
     assert said in caught.value.message
     assert isinstance(caught.value, FatalError if code == "file-name" else SpecError)
@@ -224,7 +224,7 @@ class TestIdentity:
     def test_links_are_names_of_their_own(self, tmp_path: Path) -> None:
         make(tmp_path, "d/a", content="12345")
         (tmp_path / "d" / "b").symlink_to("a")
-        files = source(tmp_path, "d").list().items
+        files = source(tmp_path, "d").plan().items
         assert [(file.name, file.length) for file in files] == [("d/a", 5), ("d/b", 5)]
 
 
@@ -286,30 +286,30 @@ def test_young_and_empty_files_are_kept_apart(tmp_path: Path) -> None:
     times = {"old": 900, "edge": 940, "young": 941, "future": 2000, "empty": 900, "empty-young": 999}
     for name, mtime in times.items():
         os.utime(tmp_path / name, (mtime, mtime))
-    listing = source(tmp_path, "*", min_age_s=60, now=1000).list()
+    listing = source(tmp_path, "*", min_age_s=60, now=1000).plan()
     assert names(listing) == ["edge", "old"]
     assert passed_over(listing, "too young") == ("empty-young", "future", "young")
     assert passed_over(listing, "empty") == ("empty",)
-    patient = source(tmp_path, "*", min_age_s=0, now=1000).list()
+    patient = source(tmp_path, "*", min_age_s=0, now=1000).plan()
     assert (len(patient.items), passed_over(patient, "too young"), len(passed_over(patient, "empty"))) == (4, (), 2)
 
 
 def test_an_empty_folder_is_nothing_to_do(tmp_path: Path) -> None:
     (tmp_path / "d").mkdir()
-    assert source(tmp_path, "d").list() == listing()
+    assert source(tmp_path, "d").plan() == listing()
 
 
 def test_times_are_cut_to_milliseconds_as_hadoop_does(tmp_path: Path) -> None:
     make(tmp_path, "a")
     for ns, ms in [(1_700_000_000_999_999_999, 1_700_000_000_999), (-1, -1), (-1_500_000_001, -1501)]:
         os.utime(tmp_path / "a", ns=(ns, ns))
-        assert source(tmp_path, "a").list().items[0].mtime_ms == ms
+        assert source(tmp_path, "a").plan().items[0].mtime_ms == ms
 
 
 def test_look_again_names_what_differs_now(tmp_path: Path) -> None:
     make(tmp_path, "same", "grew", "touched", "gone")
     files_source: Source = source(tmp_path, "*")
-    files = files_source.list().items
+    files = files_source.plan().items
     assert files_source.look_again(files) == []
     make(tmp_path, "grew", content="more than before")
     os.utime(tmp_path / "grew", ns=(0, files[1].mtime_ms * 1_000_000))
@@ -335,7 +335,7 @@ def test_partition_base(tmp_path: Path, paths: list[str], files: list[str], base
     make(spec, *files)
     tree = source(spec, *paths)
     expected = None if base is None else os.path.normpath(spec / base)
-    found = tree.list().items
+    found = tree.plan().items
     assert len(found) == len(files)
     assert tree.partition_base(found) == expected
     assert tree.partition_base(found[:1]) == expected
@@ -359,7 +359,7 @@ def test_all_folders_below_are_read_where_it_is_asked_for(
     make(tmp_path, "o", "d/a", "d/e/f/b", "d/k=1/c", "d/_temporary/x", "d/e/.hidden")
     (tmp_path / "d/k=1/up").symlink_to(tmp_path / "d/k=1")  # back up: the files have a shorter name already
     tree = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, recursive=True)
-    found = tree.list()
+    found = tree.plan()
     assert names(found) == expected
     assert (tree.partition_base(found.items), found.folders) == (None, ())
 
@@ -372,14 +372,14 @@ def test_a_folder_of_two_names_is_refused_where_all_are_read(tmp_path: Path, pat
     (tmp_path / "e").symlink_to(tmp_path / "d/e")
     tree = FileSource(format="json", paths=paths, directory=tmp_path, root=None, min_age_s=0, recursive=True)
     with pytest.raises(SpecError, match="are one folder") as caught:
-        tree.list()
+        tree.plan()
     assert caught.value.code == "path-twice"
 
 
 def test_a_split_s_key_is_what_offset_records_are_keyed_by(tmp_path: Path) -> None:
     make(tmp_path, "a", content="x" * 25)
     one = source(tmp_path, "a")
-    splits = one.splits.cut(one.list().items[0], 10)
+    splits = one.splits.cut(one.plan().items[0], 10)
     assert splits == (split("a", 0, 10), split("a", 10, 10), split("a", 20, 5))
     assert splits[1].key == {"file": "a", "start": 10}
 
@@ -391,7 +391,7 @@ def test_a_hundred_thousand_files_are_listed_in_seconds(tmp_path: Path) -> None:
     for number in range(0, 100_000, 100):
         (tmp_path / "d" / f"{number:06}").write_text("x")
     began = time.process_time()
-    listing = source(tmp_path, "d").list()
+    listing = source(tmp_path, "d").plan()
     assert time.process_time() - began < 5
     assert (len(listing.items), len(passed_over(listing, "empty"))) == (1000, 99_000)
 
@@ -417,7 +417,7 @@ def test_a_signal_ends_a_listing(tmp_path: Path, paths: list[str]) -> None:
 @pytest.mark.parametrize(("format", "as_one"), [("text", {"d/b.bz2"}), ("json", set[str]())])
 def test_facts_of_a_listing_for_people_and_audits(tmp_path: Path, format: str, as_one: set[str]) -> None:
     make(tmp_path, "d/b.bz2", "d/c", "k=1/l=2/a")
-    files = FileSource(format=format, paths=["d"], directory=tmp_path, root=None, min_age_s=0).list()
+    files = FileSource(format=format, paths=["d"], directory=tmp_path, root=None, min_age_s=0).plan()
     assert (files.folders, files.sample, files.as_one) == ((), tmp_path / "d/b.bz2", as_one)
-    tree = FileSource(format=format, paths=["k=1"], directory=tmp_path, root=None, min_age_s=0).list()
+    tree = FileSource(format=format, paths=["k=1"], directory=tmp_path, root=None, min_age_s=0).plan()
     assert (tree.folders, tree.sample, tree.as_one) == (("k", "l"), tmp_path / "k=1/l=2/a", frozenset())

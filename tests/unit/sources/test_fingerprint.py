@@ -10,8 +10,10 @@ import pytest
 import xxhash
 
 from eosingest.errors import ChangedError, FatalError
+from eosingest.protocol.source import Purpose
 from eosingest.sources.files.listing import fingerprint
 from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.places import Places
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.source import FileSource
 from tests.support import builders
@@ -19,9 +21,9 @@ from tests.support import builders
 MIB = 1024 * 1024
 
 
-def list_one(path: Path) -> tuple[FileSource, SourceFile]:
-    source = FileSource(format="text", paths=[path.name], directory=path.parent, root=None, min_age_s=0)
-    return source, source.list().items[0]
+def list_one(path: Path) -> tuple[Places, SourceFile]:
+    source = FileSource(format="json", paths=[path.name], directory=path.parent, root=None, min_age_s=0)
+    return source._places, source.plan(purpose=Purpose.SHOW).items[0]
 
 
 def sparse(path: Path, length: int, *marks: int) -> SourceFile:
@@ -59,10 +61,10 @@ def test_where_an_edit_of_the_same_length_is_seen(tmp_path: Path, length: int, e
 def test_up_to_64_mib_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
     content = os.urandom(2 * MIB + 3)
     (tmp_path / "f").write_bytes(content)
-    source, file = list_one(tmp_path / "f")
+    places, file = list_one(tmp_path / "f")
     expected = xxhash.xxh3_128(content).hexdigest()
     now = builders.fingerprint(len(content), mtime_ms=file.mtime_ms, content=expected)
-    assert source.version(file) == now.to_json()
+    assert places.version(file, []) == now.to_json()
 
 
 @pytest.mark.parametrize(
@@ -80,27 +82,27 @@ def test_compare(tmp_path: Path, content: str, mtime: int, unchanged: bool) -> N
     path = tmp_path / "f"
     path.write_text("old")
     os.utime(path, (1, 1))
-    source, file = list_one(path)
-    recorded = source.version(file)
+    places, file = list_one(path)
+    recorded = places.version(file, [])
     path.write_text(content)
     os.utime(path, (mtime, mtime))
     now = replace(file, length=len(content), mtime_ms=mtime * 1000)
-    assert source.unchanged(now, [recorded]) is unchanged
+    assert places.unchanged(now, [recorded]) is unchanged
 
 
 def test_a_file_that_is_no_longer_the_listed_one_is_not_hashed(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("as listed")
-    source, file = list_one(path)
+    places, file = list_one(path)
     path.write_text("grown since")
     with pytest.raises(ChangedError, match=str(path)):
-        source.version(file)
+        places.version(file, [])
     path.unlink()
     with pytest.raises(ChangedError, match="is gone"):
-        source.version(file)
+        places.version(file, [])
     path.mkdir()
     with pytest.raises((ChangedError, FatalError)):
-        source.version(file)
+        places.version(file, [])
 
 
 def test_json_goes_round_and_anything_else_is_refused() -> None:

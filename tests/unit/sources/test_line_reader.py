@@ -42,7 +42,7 @@ LINES = ReadSettings(
 
 def plan_of(folder: Path, split_size: int = 100) -> Plan:
     source = FileSource(format="text", paths=["*"], directory=folder, root=None, min_age_s=0)
-    return make_plan(source, {}, split_size, source.list())
+    return make_plan(source, {}, split_size, source.plan())
 
 
 def dealt(folder: Path, tasks: int = 1, split_size: int = 100) -> tuple[tuple[LineSplit, ...], ...]:

@@ -12,7 +12,7 @@ from eosingest import broker
 from eosingest.app.settings import source_of
 from eosingest.cli import main as cli
 from eosingest.protocol.plan import gone_note, make_plan, notes_of
-from eosingest.sources.files.listing.dry_listing import ListedOnly
+from eosingest.protocol.source import Purpose
 from eosingest.sources.files.source import FileSource
 from eosingest.spec import load
 from tests.support.builders import by_split, fingerprint, listing, offset_record
@@ -119,15 +119,14 @@ def test_a_file_that_vanished_when_it_was_done_is_said(tmp_path: Path) -> None:
         offset_record(name, 0, 3, rows=1, done=True, read=same) for name in ("data/gone.jsonl", "elsewhere.jsonl")
     ]
     (tmp_path / "elsewhere.jsonl").touch()  # there, and only not named today
-    made = make_plan(ListedOnly(source), by_split(records), 1024, source.list())
+    made = make_plan(source, by_split(records), 1024, source.plan(None, records, Purpose.SHOW))
     assert made.passed == ("data/gone.jsonl", "elsewhere.jsonl")
     assert notes_of(made, source) == [
         "data/gone.jsonl was sent whole and no longer exists; the records stay in the topic"
     ]
-    assert notes_of(made, object()) == []
     assert gone_note(map(str, range(7)), source.wording).startswith("0, 1, 2, 3, 4 and 2 more files were sent whole")
 
 
 def test_a_listing_without_the_newer_fields_is_still_one() -> None:
     assert listing().notes == ()
-    assert FileSource(format="json", paths=["data"], directory=Path(), root=None, min_age_s=0).list().items == ()
+    assert FileSource(format="json", paths=["data"], directory=Path(), root=None, min_age_s=0).plan().items == ()

@@ -37,7 +37,7 @@ class FileRehearsal:
 
 def _records(spark: SparkSession, format: str, folder: Path) -> DataFrame:
     source = FileSource(format=format, paths=[f"{folder}/part-*.{format}*"], directory=folder, root=None, min_age_s=0.0)
-    plan = make_plan(source, {}, _SPLIT_SIZE, source.list())
+    plan = make_plan(source, {}, _SPLIT_SIZE, source.plan())
     read = ReadSettings(
         format=format,
         options={},
