@@ -112,7 +112,7 @@ class Cut(Source):
         """Not asked."""
         raise NotImplementedError
 
-    def look_again(self, items: Any) -> list[str]:
+    def changed(self, items: Any) -> list[str]:
         """Not asked."""
         raise NotImplementedError
 

@@ -180,7 +180,7 @@ class Sending:
         self._log.read_back()
         self._job.refuse_other_offsets_topic()
         state = self._log.state
-        changed = self._source.look_again(entry.item for entry in self._plan.pending_items)
+        changed = self._source.changed(entry.item for entry in self._plan.pending_items)
         marks = verdict.proven_done(self._plan, state, result, tasks=tasks, run=self._log.mine.run, changed=changed)
         state.offsets.update({mark.split: mark for mark in marks})
         errors = verdict.errors_of(

@@ -327,7 +327,7 @@ class Source(Protocol):
         """
 
     @abstractmethod
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         """Return the names of those that changed or vanished since they were listed, as far as a listing shows."""
 
     def missing(self, names: Iterable[str]) -> list[str]:

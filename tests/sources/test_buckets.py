@@ -189,11 +189,11 @@ def test_a_listing_of_several_pages(store: Store, subject: TextInBucket, monkeyp
     last.check()
     assert len(last.plan().items) == 1
     monkeypatch.setattr(s3_places, "_ASKED_ONE_BY_ONE", 0)
-    assert found.look_again(listing.items) == []
+    assert found.changed(listing.items) == []
     store.put(subject.bucket, "pages/003.csv", b"y\n")
     subject.store.client.delete_object(Bucket=subject.bucket, Key="pages/024.csv")
     names = [f"s3://{subject.bucket}/pages/003.csv", f"s3://{subject.bucket}/pages/024.csv"]
-    assert found.look_again(listing.items) == names
+    assert found.changed(listing.items) == names
     assert found.missing([item.name for item in listing.items]) == names[1:]
 
 

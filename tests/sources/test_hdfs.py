@@ -211,10 +211,10 @@ def test_many_files_in_the_root(hdfs: Hdfs) -> None:
         hdfs.put(f"/{stem}-{number}", b"x\n")
     listed = source(hdfs, f"/{stem}-*")
     files = listed.plan().items
-    assert (len(files), listed.look_again(files), listed.missing([file.name for file in files])) == (20, [], [])
+    assert (len(files), listed.changed(files), listed.missing([file.name for file in files])) == (20, [], [])
     hdfs.append(f"/{stem}-7", b"y\n")
     hdfs.delete(f"/{stem}-8")
-    assert listed.look_again(files) == [f"{hdfs.address}/{stem}-7", f"{hdfs.address}/{stem}-8"]
+    assert listed.changed(files) == [f"{hdfs.address}/{stem}-7", f"{hdfs.address}/{stem}-8"]
     assert listed.missing([file.name for file in files]) == [f"{hdfs.address}/{stem}-8"]
 
 

@@ -66,5 +66,5 @@ class ChangingFiles(VersionsOfFiles):
         self.listed = {file.name for file in found}
         return listing(*found)
 
-    def look_again(self, files: Iterable[SourceFile]) -> list[str]:
+    def changed(self, files: Iterable[SourceFile]) -> list[str]:
         return [file.name for file in files if self._files.as_listed(file.name) != file]

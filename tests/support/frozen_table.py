@@ -201,7 +201,7 @@ class FrozenTables(Source):
         """None: no row is deleted."""
         return ()
 
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         return []
 
 

@@ -163,7 +163,7 @@ class LedgerSource(Source):
         name = f"{self._folder}/{path.name}"
         return Ledger(name, str(path), len(read_rows(path)), status.st_size, status.st_mtime_ns)
 
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         return [item.name for item in items if not _is_as_listed(item)]
 
     def missing(self, names: Iterable[str]) -> list[str]:

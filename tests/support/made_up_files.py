@@ -75,5 +75,5 @@ class MadeUpFiles(VersionsOfFiles):
         self.read[file.name] += 1
         return self.files[file.name]
 
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         raise AssertionError("planning looks once")

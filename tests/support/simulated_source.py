@@ -51,7 +51,7 @@ class SimulatedSource(VersionsOfFiles):
     def read_content(self, file: SourceFile) -> Fingerprint:
         return fingerprint(file.length, mtime_ms=file.mtime_ms)
 
-    def look_again(self, files: Iterable[SourceFile]) -> list[str]:
+    def changed(self, files: Iterable[SourceFile]) -> list[str]:
         return []
 
     @property

@@ -161,7 +161,7 @@ class FileSource(Source):
         paths = {self._places.joined(base, name): name for name in names}
         return [paths[path] for path in self._places.missing(paths)]
 
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         """Return the names of files that have changed since they were listed, or are gone; see `Places.changed`."""
         files = {file.path: file for file in map(as_file, items)}
         return [files[file.path].name for file in self._places.changed([*files.values()])]

@@ -110,7 +110,7 @@ class TableSource(Source):
             if identity != found.relation.identity:
                 raise errors.another(found.relation, identity)
 
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         """Return nothing: the table was locked, and each task has proven that it read in the snapshot."""
         return []
 

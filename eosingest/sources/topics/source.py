@@ -141,7 +141,7 @@ class TopicSource(Source):
             if was != now
         ]
 
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         """Return the ranges whose topic has another id now, or is gone, or whose partition ends before they do."""
         ranges = [as_range(item) for item in items]
         try:

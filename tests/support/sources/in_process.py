@@ -291,7 +291,7 @@ class Life:
         return dict(self.source.plan().versions)
 
     def changed_since(self, listing: Listing) -> list[str]:
-        return self.source.look_again(listing.items)
+        return self.source.changed(listing.items)
 
     # ---- runs ------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ class Moving(MadeUpFiles):
 
     changing: tuple[str, ...] = ()
 
-    def look_again(self, items: Iterable[Item]) -> list[str]:
+    def changed(self, items: Iterable[Item]) -> list[str]:
         return [item.name for item in items if item.name in self.changing]
 
 

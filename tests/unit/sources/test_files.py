@@ -306,16 +306,16 @@ def test_times_are_cut_to_milliseconds_as_hadoop_does(tmp_path: Path) -> None:
         assert source(tmp_path, "a").plan().items[0].mtime_ms == ms
 
 
-def test_look_again_names_what_differs_now(tmp_path: Path) -> None:
+def test_changed_names_what_differs_now(tmp_path: Path) -> None:
     make(tmp_path, "same", "grew", "touched", "gone")
     files_source: Source = source(tmp_path, "*")
     files = files_source.plan().items
-    assert files_source.look_again(files) == []
+    assert files_source.changed(files) == []
     make(tmp_path, "grew", content="more than before")
     os.utime(tmp_path / "grew", ns=(0, files[1].mtime_ms * 1_000_000))
     os.utime(tmp_path / "touched", (5, 5))
     (tmp_path / "gone").unlink()
-    assert files_source.look_again(files) == ["gone", "grew", "touched"]
+    assert files_source.changed(files) == ["gone", "grew", "touched"]
 
 
 @pytest.mark.parametrize(

@@ -225,7 +225,7 @@ def test_a_log_that_was_cut_off_and_has_grown_again(source_on: Callable[..., Top
             ChangedError, match="t-1: offsets up to 8 were there, and since then the log was cut off at 7"
         ):
             look()
-    assert source.look_again(listed.items) == ["t-1@0"]
+    assert source.changed(listed.items) == ["t-1@0"]
     cluster.ends = {0: 10, 1: 9}
     assert ranges(source.plan(None, sent)) == [(0, 10, 20), (1, 9, 20)]
     cluster.ends = {0: 10, 1: -1}  # the leader knows no such epoch
@@ -259,11 +259,11 @@ def test_what_has_changed_behind_a_run(source_on: Callable[..., TopicSource]) ->
     source = source_on(cluster)
     items = source.plan().items
     cluster.partitions = [(10, 12, 12), (0, 9, 9)]
-    assert source.look_again(items) == ["t-1@0"], "what was read may be deleted, and not be cut off"
+    assert source.changed(items) == ["t-1@0"], "what was read may be deleted, and not be cut off"
     cluster.topic_id = OTHER
-    assert source.look_again(items) == ["t-0@0", "t-1@0"]
+    assert source.changed(items) == ["t-0@0", "t-1@0"]
     cluster.topic_id = ""
-    assert source.look_again(items) == ["t-0@0", "t-1@0"]
+    assert source.changed(items) == ["t-0@0", "t-1@0"]
 
 
 def test_an_audit_lists_what_was_sent_and_is_there(source_on: Callable[..., TopicSource]) -> None:
