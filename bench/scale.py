@@ -34,7 +34,7 @@ from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState, TaskState
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.run_progress import RunProgress
-from eosingest.protocol.source import Item, Listing, Source, Version
+from eosingest.protocol.source import Item, Snapshot, Source, Version
 from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import FileSplit, FileSplits, split_of
 from eosingest.sources.files.listing.fingerprint import Fingerprint
@@ -108,7 +108,7 @@ class Cut(Source):
         """Not asked."""
         raise NotImplementedError
 
-    def plan(self, scope: object = None, recorded: object = (), purpose: object = None) -> Listing:
+    def plan(self, scope: object = None, recorded: object = (), purpose: object = None) -> Snapshot:
         """Not asked."""
         raise NotImplementedError
 
@@ -129,7 +129,9 @@ def planned(splits: int, splits_each: int) -> Plan:
     for number in range(splits // splits_each):
         name = f"events/date=2026-11-{number % 30:02}/part-{number:05}-4f1c8a52-6f0e-4d6e-9a50-3a1f6c0d2b7e-c000.json"
         files.append(SourceFile(name, f"/mnt/lake/{name}", size * splits_each, 1_700_000_000_000 + number, True))
-    return make_plan(Cut(splits_each), {}, size, Listing(tuple(files), {file.name: version_of(file) for file in files}))
+    return make_plan(
+        Cut(splits_each), {}, size, Snapshot(tuple(files), {file.name: version_of(file) for file in files})
+    )
 
 
 def offset_records(plan: Plan, sequence: int = 0) -> Iterator[OffsetRecord]:

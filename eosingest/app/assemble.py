@@ -50,8 +50,8 @@ class Parts:
 
     def first_plan(self) -> Plan:
         """Return the plan as if nothing had been sent, for display only."""
-        listing = self.source.plan(purpose=Purpose.SHOW)
-        return make_plan(self.source, {}, self.spec.source.split_size, listing)
+        snapshot = self.source.plan(purpose=Purpose.SHOW)
+        return make_plan(self.source, {}, self.spec.source.split_size, snapshot)
 
     def driver_settings(self, kafka: Connection, options: RunOptions = NO_OPTIONS) -> DriverSettings:
         """See `settings.driver_settings`."""

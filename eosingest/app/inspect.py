@@ -98,12 +98,12 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         in_force = control is not None and pins.in_force(control, state.offsets)
         pins.refuse_other_format(state, settings.format)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
-        listing = scope.listed(source, control, state, Purpose.SHOW)
-        made = make_plan(source, state.offsets, split_size, listing)
+        snapshot = scope.snapshot(source, control, state, Purpose.SHOW)
+        made = make_plan(source, state.offsets, split_size, snapshot)
         with _collected(errors):
             made.refuse_changes(spec.source.on_change)
         with _collected(errors):
-            data_loss.refuse(source, listing.gaps)
+            data_loss.refuse(source, snapshot.gaps)
         with _collected(errors):
             if settings.whole and control is not None:
                 single_transaction.refuse_half_sent(control, made, state.offsets.values())

@@ -57,8 +57,8 @@ def _source(tables: Table, spec: Path) -> Source | Problem | None:
 def _folders(source: Source) -> dict[str, str] | None:
     """Return the columns that rows get from their item's path (`k=v`), without types; None if there are no items to list."""
     try:
-        listing = source.plan(purpose=Purpose.SHOW)
-        return dict.fromkeys(listing.folders, "") if listing.items else None
+        snapshot = source.plan(purpose=Purpose.SHOW)
+        return dict.fromkeys(snapshot.folders, "") if snapshot.items else None
     except EosingestError:  # a run reports it; while a spec is written the data may be missing
         return None
 

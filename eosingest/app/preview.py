@@ -1,6 +1,6 @@
 """Shows the schema and the first records as a run would make them (`preview`), and sends nothing.
 
-    listing ─▶ the plan of a first run ─▶ Spark: record columns of all items ─▶ schema
+    snapshot ─▶ the plan of a first run ─▶ Spark: record columns of all items ─▶ schema
                                                └─ of one item after the other ─▶ the first rows
 
 The sink is not contacted, so the records that were sent already are not known. Nothing is claimed or written.

@@ -127,8 +127,8 @@ class _Verification:
         self._wait_until_decided()
         rows = None
         if self._options.against_source:
-            listing = self._source.plan(None, state.offsets.values(), Purpose.AUDIT)
-            rows = audited_source(self._source, listing, state.offsets, control, listing.as_one)
+            snapshot = self._source.plan(None, state.offsets.values(), Purpose.AUDIT)
+            rows = audited_source(self._source, snapshot, state.offsets, control, snapshot.as_one)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
         with self._log.kafka_errors("reading the dead-letter topic"):

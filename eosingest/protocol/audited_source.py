@@ -1,6 +1,6 @@
 """Selects the items and splits that an audit reads: those with receipts, up to their committed positions. Pure.
 
-Its input is the listing and the offset records; Spark reads the resulting plan. Items that can no longer be compared with
+Its input is the snapshot and the offset records; Spark reads the resulting plan. Items that can no longer be compared with
 their receipts (changed, vanished, sent under an earlier spec) are always named.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit, make_plan
-from eosingest.protocol.source import Listing, Source, SplitId
+from eosingest.protocol.source import Snapshot, Source, SplitId
 from eosingest.records.checksum import Totals
 
 
@@ -51,17 +51,17 @@ class AuditedSource:
 
 def audited_source(
     source: Source,
-    listing: Listing,
+    snapshot: Snapshot,
     offsets: Mapping[SplitId, OffsetRecord],
     control: ControlRecord,
     as_one: Collection[str] = (),
 ) -> AuditedSource:
-    """Match the listing with the receipts. Raises the errors of `make_plan`.
+    """Match the snapshot with the receipts. Raises the errors of `make_plan`.
 
     `as_one` names items whose splits are one unit once all are done, since the audit's reader, which is not Spark's, cannot
     separate them.
     """
-    plan = make_plan(source, offsets, control.split_size, listing)
+    plan = make_plan(source, offsets, control.split_size, snapshot)
     receipts: dict[str, list[OffsetRecord]] = {}
     for receipt in offsets.values():
         receipts.setdefault(source.splits.item(receipt.split), []).append(receipt)
@@ -73,7 +73,7 @@ def audited_source(
             items.append(replace(entry, pending=planned, skipped=()))
             units += units_here
     read = {entry.item.name for entry in items}
-    left = {name: _why(name, plan, listing) for name in sorted(receipts) if name not in read}
+    left = {name: _why(name, plan, snapshot) for name in sorted(receipts) if name not in read}
     elsewhere = tuple(name for name, why in left.items() if not why)
     if elsewhere and not items:
         left.update(dict.fromkeys(elsewhere, f"sent, and {plan.wording.not_named}, like everything else that was sent"))
@@ -118,11 +118,11 @@ def _of_all_rows(receipt: OffsetRecord) -> Totals:
     return sent + Totals(dead.count, dead.rows, dead.metadata)
 
 
-def _why(name: str, plan: Plan, listing: Listing) -> str:
+def _why(name: str, plan: Plan, snapshot: Snapshot) -> str:
     """Say why an item that was sent cannot be compared; "" where it is not listed now."""
     if name in plan.changed:
         return "changed since it was sent"
-    for out in listing.left_out:
+    for out in snapshot.left_out:
         if name in out.names:
             return out.audited or plan.wording.left_alone
     return ""

@@ -19,7 +19,7 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import (
     Item,
     LeftOut,
-    Listing,
+    Snapshot,
     Source,
     Split,
     SplitId,
@@ -89,7 +89,7 @@ class Plan:
     """The plan of a run. `changed` names sent items that have changed, `vanished` half-sent ones that are not listed.
 
     `stale` are the splits of changed items, whose offset records are tombstoned before the item is read again. `passed` names
-    items that were sent whole and are no longer listed. `left_out`, `notes`, `folders` and `sample` are the listing's,
+    items that were sent whole and are no longer listed. `left_out`, `notes`, `folders` and `sample` are the snapshot's,
     `wording` the source's. `split_size` is in bytes; other sizes are in the unit of the kind of source (`wording.unit`).
     """
 
@@ -167,7 +167,7 @@ class Plan:
 
 
 def notes_of(plan: Plan, source: Source) -> list[str]:
-    """Return a run's notes on its plan: the listing's, and one on sent items that are gone."""
+    """Return a run's notes on its plan: the snapshot's, and one on sent items that are gone."""
     gone = source.missing(plan.passed)
     return [*plan.notes, *([gone_note(gone, plan.wording)] if gone else [])]
 
@@ -189,21 +189,21 @@ def gone_note(names: Iterable[str], wording: Wording) -> str:
     return f"{listed(gone, 5, rest=f' and {{:,}} more {wording.items}')} {are}; the records stay in the topic"
 
 
-def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, listing: Listing) -> Plan:
-    """Plan the splits of a listing that are left to send, by the offset records.
+def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_size: int, snapshot: Snapshot) -> Plan:
+    """Plan the splits of a snapshot that are left to send, by the offset records.
 
     Raises ChangedError where a half-sent item is cut into other splits than those that were sent.
     """
     recorded = by_item(source.splits, offsets.values())
-    emptied = (name for out in listing.left_out if out.empty for name in out.names)
-    changed = [name for name in (*emptied, *listing.changed) if name in recorded]
-    plan_item = partial(_plan_item, source, split_size=split_size, versions=listing.versions)
+    emptied = (name for out in snapshot.left_out if out.empty for name in out.names)
+    changed = [name for name in (*emptied, *snapshot.changed) if name in recorded]
+    plan_item = partial(_plan_item, source, split_size=split_size, versions=snapshot.versions)
     again = set(changed)
-    present = {item.name for item in listing.items} | {name for out in listing.left_out for name in out.names}
+    present = {item.name for item in snapshot.items} | {name for out in snapshot.left_out for name in out.names}
     plan = Plan(
         split_size=split_size,
         items=tuple(
-            plan_item(item, () if item.name in again else recorded.get(item.name, ())) for item in listing.items
+            plan_item(item, () if item.name in again else recorded.get(item.name, ())) for item in snapshot.items
         ),
         wording=source.wording,
         changed=tuple(changed),
@@ -211,11 +211,11 @@ def make_plan(source: Source, offsets: Mapping[SplitId, OffsetRecord], split_siz
         passed=tuple(
             sorted(name for name in recorded if name not in present and covered(source.splits, recorded[name]))
         ),
-        notes=listing.notes,
-        folders=listing.folders,
-        sample=listing.sample,
+        notes=snapshot.notes,
+        folders=snapshot.folders,
+        sample=snapshot.sample,
         stale=tuple(record.split for name in changed for record in recorded[name]),
-        left_out=listing.left_out,
+        left_out=snapshot.left_out,
         committed_records=sum(record.records for record in offsets.values()),
     )
     _refuse_unassigned(source.splits, plan, recorded)

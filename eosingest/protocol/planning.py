@@ -27,7 +27,7 @@ from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
 from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
-from eosingest.protocol.source import Gap, Listing, Source
+from eosingest.protocol.source import Gap, Snapshot, Source
 from eosingest.protocol.task_contract import DeadLetterSettings
 from eosingest.report.progress import Observer
 
@@ -51,7 +51,7 @@ class Planned:
 
 
 class Planning:
-    """Makes a plan from the committed progress and the source's listing."""
+    """Makes a plan from the committed progress and the source's snapshot."""
 
     def __init__(self, job: OwnedJob, source: Source, launcher: Launcher, observer: Observer, runtime: Runtime) -> None:
         """Reads nothing yet."""
@@ -78,14 +78,14 @@ class Planning:
         in_force = pins.in_force(self._log.mine, state.offsets)
         if in_force and not settings.accept_change:
             pins.refuse_other_digest(self._log.mine, settings.digest)
-        listing = scope.listed(self._source, self._log.mine, state)
+        snapshot = scope.snapshot(self._source, self._log.mine, state)
         if in_force and settings.accept_change:
-            self._accept_change(listing)
-        plan = make_plan(self._source, state.offsets, self._split_size(in_force), listing)
+            self._accept_change(snapshot)
+        plan = make_plan(self._source, state.offsets, self._split_size(in_force), snapshot)
         plan.refuse_changes(settings.on_change)
         if settings.whole:
             single_transaction.refuse_half_sent(self._log.mine, plan, state.offsets.values())
-        plan, accepted = self._behind_gaps(plan, listing.gaps)
+        plan, accepted = self._behind_gaps(plan, snapshot.gaps)
         for note in (*notes_of(plan, self._source), *left_out(plan), *self._spread(plan)):
             self._observer.note(note)
         audit = self._audit(pinned.topic_id, plan)
@@ -93,7 +93,7 @@ class Planning:
         tombstones += [record.split_key(settings.job, split) for split in plan.stale]
         for split in plan.stale:
             state.offsets.pop(split, None)
-        control, pieces = self._control(pinned, in_force, plan, listing)
+        control, pieces = self._control(pinned, in_force, plan, snapshot)
         control = replace(control, audit=audit)
         return Planned(plan, control, tombstones, pieces, accepted, self._sink, dead_letters)
 
@@ -142,7 +142,7 @@ class Planning:
             raise hanging
         return replace(new, topic_id=self._sink.topic_id)
 
-    def _accept_change(self, listing: Listing) -> None:
+    def _accept_change(self, snapshot: Snapshot) -> None:
         """Accept a changed spec, once it is proven to give the rows sent since the pin again. Raises ChangedError.
 
         The new pins are committed with our next control record: a run that is fenced before that has changed nothing.
@@ -153,7 +153,7 @@ class Planning:
             return
         sent = accept_change.sent_since_pinned(mine, self._log.state.offsets)
         accept_change.refuse_unprovable(changed)
-        rows = audited_source(self._source, listing, sent, mine)
+        rows = audited_source(self._source, snapshot, sent, mine)
         proof = self._launcher.prove(rows.plan) if rows.plan.items else Proof({}, None)
         accept_change.refuse_unproven(rows, proof.sums)
         self._runtime.interruption.check()
@@ -208,7 +208,7 @@ class Planning:
         return replace(mine, dead_letters=pin), dead_letter_topic.settings(order, found, pin, letters)
 
     def _control(
-        self, pinned: Pinned, in_force: bool, plan: Plan, listing: Listing
+        self, pinned: Pinned, in_force: bool, plan: Plan, snapshot: Snapshot
     ) -> tuple[ControlRecord, tuple[str, ...]]:
         """Return our control record with this run's pins, and the pieces of its scope where that is new.
 
@@ -218,7 +218,7 @@ class Planning:
         mine = replace(self._log.mine, pinned=pinned, records_total=self._log.state.records_total)
         if in_force or not plan.pending:
             return mine, ()
-        pin, pieces = scope.pinned(listing.scope)
+        pin, pieces = scope.pinned(snapshot.scope)
         control = replace(
             mine,
             pinned_since=mine.run,

@@ -15,14 +15,16 @@ from eosingest.protocol import pins
 from eosingest.protocol.offsets.record import ControlRecord, ScopePin
 from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.source import Listing, Purpose, Scope, Source
+from eosingest.protocol.source import Purpose, Scope, Snapshot, Source
 
 MOST_BYTES: Final = 4 << 20
 # The text is ASCII. Inside a JSON string a byte of it takes two at most, so that a record's value stays below 256 KiB.
 PIECE_BYTES: Final = 120 << 10
 
 
-def listed(source: Source, control: ControlRecord | None, state: JobState, purpose: Purpose = Purpose.RUN) -> Listing:
+def snapshot(
+    source: Source, control: ControlRecord | None, state: JobState, purpose: Purpose = Purpose.RUN
+) -> Snapshot:
     """List the source inside the scope in force; without one, it may freeze a new one of data that no done split covers.
 
     `control` has the pins, None before there are any; `state` has the offset records and the pieces. Raises ChangedError
@@ -30,10 +32,10 @@ def listed(source: Source, control: ControlRecord | None, state: JobState, purpo
     """
     in_force = control is not None and pins.in_force(control, state.offsets)
     scope = whole(control.scope, state.scope) if control is not None and in_force and control.scope else None
-    listing = source.plan(scope, state.offsets.values(), purpose)
-    if in_force and listing.scope != scope:
+    snapshot = source.plan(scope, state.offsets.values(), purpose)
+    if in_force and snapshot.scope != scope:
         raise _lost("the listing of the source does not keep to the scope that is pinned")
-    return listing
+    return snapshot
 
 
 def pinned(scope: Scope | None) -> tuple[ScopePin | None, tuple[str, ...]]:

@@ -230,13 +230,13 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Listing:
+class Snapshot:
     """The content of a source at one moment. Only `items` has rows to send; they are sorted by name.
 
     `versions` has the version of each item by name: where that differs from a recorded one, `changed` names the item.
-    `gaps` are those of recorded splits and of splits of `items`, except done ones.
+    `gaps` are in the splits of `items` that are not done.
     `left_out` has an entry for each reason why the kind of source leaves things out, even where none was. `notes` are other
-    notes of a run on the listing. `scope` is the source's frozen scope, None for none.
+    notes of a run. `scope` is the source's frozen scope, None for none.
     `folders` are the columns whose values come from items' paths (`k=v` folders), in lower case. `sample` is the first item,
     where it is a local file. `as_one` names the items whose splits the reader that only an audit uses cannot distinguish.
     """
@@ -317,7 +317,7 @@ class Source(Protocol):
     @abstractmethod
     def plan(
         self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
-    ) -> Listing:
+    ) -> Snapshot:
         """Find the items and compare them with the `recorded` splits, once in a run: all later steps use the result.
 
         `scope` is the one in force: keep to it, so that the same splits are cut, and return it. None: a source that needs a

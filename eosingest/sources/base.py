@@ -16,8 +16,8 @@ from eosingest.protocol.source import (
     Item,
     Json,
     Kept,
-    Listing,
     Recorded,
+    Snapshot,
     Split,
     SplitId,
     SplitKind,
@@ -31,14 +31,14 @@ _R = TypeVar("_R", bound=Split)
 
 
 def compared(
-    listing: Listing,
+    snapshot: Snapshot,
     splits: SplitKind,
     recorded: Iterable[Recorded],
     unchanged: Callable[[Any, Sequence[Version]], bool],
     version: Callable[[Any, Sequence[Version]], Version],
     ahead: Callable[[Iterable[tuple[Any, Sequence[Version]]]], AbstractContextManager[object]] = nullcontext,
-) -> Listing:
-    """Return the listing with its items' versions, and the names of those that changed since they were recorded.
+) -> Snapshot:
+    """Return the snapshot with its items' versions, and the names of those that changed since they were recorded.
 
     `unchanged` says whether an item still is of all its recorded versions. `version` returns the version of one that is not
     covered by done splits; the recorded versions that it gets are those of the item if it is unchanged. Both are called in
@@ -47,15 +47,15 @@ def compared(
     records = by_item(splits, recorded)
     known = {name: _different(each.version for each in found) for name, found in records.items()}
     versions, changed = dict[str, Version](), list[str]()
-    with ahead((item, known.get(item.name, ())) for item in listing.items):
-        for item in listing.items:
+    with ahead((item, known.get(item.name, ())) for item in snapshot.items):
+        for item in snapshot.items:
             was = known.get(item.name, [])
             if was and not unchanged(item, was):
                 changed.append(item.name)
                 was = []
             is_done = was and covered(splits, records[item.name])
             versions[item.name] = was[0] if is_done else version(item, was)
-    return replace(listing, versions=versions, changed=tuple(changed))
+    return replace(snapshot, versions=versions, changed=tuple(changed))
 
 
 def _different(versions: Iterable[Version]) -> list[Version]:

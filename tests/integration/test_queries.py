@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError
-from eosingest.protocol.source import Listing
+from eosingest.protocol.source import Snapshot
 from eosingest.sources.postgres import snapshot
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.sources.postgres.source import TableSource
@@ -63,7 +63,7 @@ def source(server: Postgres, query: str, **given: Any) -> TableSource:
     return source_of(server, table=None, query=query, **{"split_rows": 40, **given})
 
 
-def values(server: Postgres, listing: Listing, column: str = "id") -> list[Any]:
+def values(server: Postgres, listing: Snapshot, column: str = "id") -> list[Any]:
     return sorted(row[column] for item in listing.items for row in read(server, item))
 
 

@@ -20,7 +20,7 @@ from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.kafka.ports import LogRecord
 from eosingest.kafka.producer import ProducerSettings
 from eosingest.protocol import scope
-from eosingest.protocol.source import Listing, Scope
+from eosingest.protocol.source import Scope, Snapshot
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.spark.worker import WorkerKafka
 from tests.support.frozen_table import FrozenTables, Tables
@@ -76,7 +76,7 @@ def test_a_rerun_cuts_the_same_by_a_scope_of_megabytes(job: TableJob, monkeypatc
     filling = "x" * (scope.MOST_BYTES - 10_000)
     inner = FrozenTables.plan
 
-    def filled(source: Any, scope: Scope | None, *others: Any) -> Listing:
+    def filled(source: Any, scope: Scope | None, *others: Any) -> Snapshot:
         tables = None if scope is None else {name: bounds for name, bounds in scope.items() if name != "filling"}
         listing = inner(source, tables, *others)
         return replace(listing, scope={**(listing.scope or {}), "filling": filling})

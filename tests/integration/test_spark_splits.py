@@ -18,7 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import FatalError
-from eosingest.protocol.source import Listing
+from eosingest.protocol.source import Snapshot
 from eosingest.sources.files.cuts import is_splittable
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.names import is_hidden
@@ -53,7 +53,7 @@ def spark() -> Iterator[SparkSession]:
         yield session
 
 
-def listing_of(folder: Path, format: str, *paths: str) -> tuple[FileSource, Listing]:
+def listing_of(folder: Path, format: str, *paths: str) -> tuple[FileSource, Snapshot]:
     source = FileSource(format=format, paths=paths, directory=folder, root=None, min_age_s=0)
     return source, source.plan()
 
@@ -77,7 +77,7 @@ def pieces(spark: SparkSession, frame: DataFrame) -> list[tuple[str, int, int]]:
     return sorted((path, int(start), int(end) - int(start)) for path, start, end in found)
 
 
-def planned(source: FileSource, listing: Listing, size: int = SIZE) -> list[tuple[str, int, int]]:
+def planned(source: FileSource, listing: Snapshot, size: int = SIZE) -> list[tuple[str, int, int]]:
     return sorted(
         (metadata_file_path(file.path).removeprefix("file:"), split.start, split.length)
         for file in listing.items

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from eosingest.errors import EosingestError, TemporaryError
-from eosingest.protocol.source import Listing, Purpose
+from eosingest.protocol.source import Purpose, Snapshot
 from eosingest.sources.postgres import snapshot
 from eosingest.sources.postgres.source import TableSource
 from tests.support.builders import as_recorded
@@ -42,11 +42,11 @@ def opened(server: Postgres) -> Any:
     return psycopg.connect(server.url, password=PASSWORD)
 
 
-def sent_of(listing: Listing) -> list[Any]:
+def sent_of(listing: Snapshot) -> list[Any]:
     return [as_recorded(item.split) for item in listing.items]  # type: ignore[attr-defined]
 
 
-def ids(server: Postgres, listing: Listing) -> list[int]:
+def ids(server: Postgres, listing: Snapshot) -> list[int]:
     return sorted(row["id"] for item in listing.items for row in read(server, item))
 
 

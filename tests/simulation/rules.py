@@ -223,10 +223,10 @@ RULES: dict[str, tuple[Edit, ...]] = {
         ),
     ),
     "a-scope-is-pinned": (
-        Edit(scope, "listed", "whole(control.scope, state.scope) if", "None if"),
-        Edit(scope, "listed", "if in_force and listing", "if False and listing"),
+        Edit(scope, "snapshot", "whole(control.scope, state.scope) if", "None if"),
+        Edit(scope, "snapshot", "if in_force and snapshot", "if False and snapshot"),
     ),
-    "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "listed", "state.offsets.values()", "()"),),
+    "a-new-scope-is-what-done-splits-do-not-cover": (Edit(scope, "snapshot", "state.offsets.values()", "()"),),
     # ---- the task --------------------------------------------------------------------------------------------------
     "look-before-init": (Edit(Ownership, "look", "self._check_newest_run()", "return"),),
     "init-before-read": (

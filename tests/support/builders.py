@@ -16,7 +16,7 @@ from eosingest.protocol.driver_contract import DriverSettings, TopicCreation
 from eosingest.protocol.offsets.record import RUNNING, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, PlannedSplit
-from eosingest.protocol.source import Listing, PositionKind, Split, SplitId, Version
+from eosingest.protocol.source import PositionKind, Snapshot, Split, SplitId, Version
 from eosingest.protocol.task_contract import BAD_ROWS, Outcome, TaskSettings
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.files.cuts import FileSplit
@@ -41,12 +41,12 @@ def source_file(
 
 def listing(
     *files: SourceFile, hidden: int = 0, too_young: Iterable[str] = (), empty: Iterable[str] = (), **more: Any
-) -> Listing:
+) -> Snapshot:
     versions = {file.name: fingerprint(file.size).to_json() for file in files}
-    return Listing(files, versions, left_out=left_out(tuple(empty), tuple(too_young), hidden), **more)
+    return Snapshot(files, versions, left_out=left_out(tuple(empty), tuple(too_young), hidden), **more)
 
 
-def passed_over(found: Listing | Plan, why: str) -> tuple[str, ...] | int:
+def passed_over(found: Snapshot | Plan, why: str) -> tuple[str, ...] | int:
     """What was left out for a reason: the names, or how many."""
     return next(out.what for out in found.left_out if out.why == why)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from random import Random
 
-from eosingest.protocol.source import Listing
+from eosingest.protocol.source import Snapshot
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import SourceFile
 from tests.support.builders import Place, fingerprint, listing, source_file
@@ -60,7 +60,7 @@ class ChangingFiles(VersionsOfFiles):
         self._files = files
         self.listed: set[str] = set()
 
-    def find(self) -> Listing:
+    def find(self) -> Snapshot:
         self._files.appear()
         found = [file for name in self._files.names if (file := self._files.as_listed(name)) is not None]
         self.listed = {file.name for file in found}

@@ -22,11 +22,11 @@ from eosingest.protocol.source import (
     Item,
     Json,
     Kept,
-    Listing,
     Purpose,
     Reached,
     Recorded,
     Scope,
+    Snapshot,
     Source,
     Split,
     SplitId,
@@ -179,14 +179,14 @@ class FrozenTables(Source):
 
     def plan(
         self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
-    ) -> Listing:
+    ) -> Snapshot:
         self.scopes.append(scope)
         self.tables.grow()
         bounds = cast("dict[str, list[int]]", scope) if scope is not None else self._frozen(recorded)
         self.listed = {table: at[-1] for table, at in bounds.items()}
         ranges = [KeyRange(table, *pair) for table, at in bounds.items() for pair in itertools.pairwise(at)]
         versions = {split.item: {"table": split.table} for split in ranges}
-        return Listing(tuple(map(Range, ranges)), versions, gaps=self.gaps(ranges, recorded), scope=bounds)
+        return Snapshot(tuple(map(Range, ranges)), versions, gaps=self.gaps(ranges, recorded), scope=bounds)
 
     def _frozen(self, recorded: Iterable[Recorded]) -> dict[str, list[int]]:
         """Freeze bounds behind the greatest key that is done of each table."""

@@ -24,9 +24,9 @@ from eosingest.protocol.source import (
     Item,
     Json,
     Kept,
-    Listing,
     Reached,
     Recorded,
+    Snapshot,
     Source,
     Split,
     SplitId,
@@ -152,8 +152,8 @@ class LedgerSource(Source):
         if not self._listed():
             raise SpecError(f"there is no ledger in {self._folder}", code="source-empty", hint="nothing was sent")
 
-    def plan(self, scope: object = None, recorded: Iterable[Recorded] = (), purpose: object = None) -> Listing:
-        return compared(Listing(self._listed()), self.splits, recorded, _unchanged, _version)
+    def plan(self, scope: object = None, recorded: Iterable[Recorded] = (), purpose: object = None) -> Snapshot:
+        return compared(Snapshot(self._listed()), self.splits, recorded, _unchanged, _version)
 
     def _listed(self) -> tuple[Ledger, ...]:
         return tuple(self._ledger(path) for path in sorted((self._directory / self._folder).iterdir()))

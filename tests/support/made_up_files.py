@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 
-from eosingest.protocol.source import Item, Listing, Purpose, Recorded, Scope, Source
+from eosingest.protocol.source import Item, Purpose, Recorded, Scope, Snapshot, Source
 from eosingest.sources.base import compared
 from eosingest.sources.files.cuts import FileSplit, FileSplits
 from eosingest.sources.files.listing.fingerprint import Fingerprint, Fingerprints
@@ -34,15 +34,15 @@ class VersionsOfFiles(Source):
         """Nothing is wrong with files that are made up."""
 
     @abstractmethod
-    def find(self) -> Listing:
+    def find(self) -> Snapshot:
         """List the files."""
 
     def plan(
         self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
-    ) -> Listing:
+    ) -> Snapshot:
         return self.compared(self.find(), recorded)
 
-    def compared(self, listing: Listing, recorded: Iterable[Recorded]) -> Listing:
+    def compared(self, listing: Snapshot, recorded: Iterable[Recorded]) -> Snapshot:
         """Compare files that were listed with recorded ones."""
         return compared(listing, self.splits, recorded, self._fingerprints.unchanged, self._fingerprints.version)
 
@@ -61,7 +61,7 @@ class MadeUpFiles(VersionsOfFiles):
         self.files[name] = fingerprint(length, mtime_ms=mtime_ms, content=content)
         return self.files[name]
 
-    def find(self) -> Listing:
+    def find(self) -> Snapshot:
         shown = [name for name in sorted(self.files) if name not in self.too_young]
         listed = [source_file(name, self.files[name].length, mtime_ms=self.files[name].mtime_ms) for name in shown]
         return listing(

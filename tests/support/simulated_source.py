@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 
 from eosingest.kafka.ports import Records
-from eosingest.protocol.source import Listing
+from eosingest.protocol.source import Snapshot
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.listing.fingerprint import Fingerprint
@@ -45,7 +45,7 @@ class SimulatedSource(VersionsOfFiles):
     def __post_init__(self) -> None:
         super().__init__(self.read_content)
 
-    def find(self) -> Listing:
+    def find(self) -> Snapshot:
         return listing(*self.files)
 
     def read_content(self, file: SourceFile) -> Fingerprint:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from eosingest.errors import SpecError
 from eosingest.host.interruption import never
-from eosingest.protocol.source import Item, Listing, Purpose, Recorded, Scope, Source, Version
+from eosingest.protocol.source import Item, Purpose, Recorded, Scope, Snapshot, Source, Version
 from eosingest.sources.base import compared
 from eosingest.sources.files.bytes.codecs import named_by_codec
 from eosingest.sources.files.cuts import FileSplits, is_cut_by_codec, is_splittable
@@ -89,23 +89,23 @@ class FileSource(Source):
 
     def plan(
         self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
-    ) -> Listing:
+    ) -> Snapshot:
         """List the files, and compare them with the recorded ones. They have no scope.
 
         Raises SpecError for a path that names nothing ("path-not-found"), if there is no file at all and that is not
         allowed ("source-empty"), for a file outside `root`, a mixed column=value tree; FatalError for a file that cannot be
         read, or whose name Spark cannot take; ChangedError for one that changes meanwhile.
         """
-        listing, places = self._listed(self._places.look(self._check)), self._places
+        snapshot, places = self._listed(self._places.look(self._check)), self._places
         if purpose is Purpose.RUN:
-            return compared(listing, self.splits, recorded, places.unchanged, places.version, places.ahead)
-        return compared(listing, self.splits, recorded, places.unchanged, _as_listed, self._ahead_to_show)
+            return compared(snapshot, self.splits, recorded, places.unchanged, places.version, places.ahead)
+        return compared(snapshot, self.splits, recorded, places.unchanged, _as_listed, self._ahead_to_show)
 
     def _ahead_to_show(self, files: Iterable[tuple[SourceFile, Sequence[Version]]]) -> AbstractContextManager[None]:
         """Prefetch; a file that is not recorded, or not with its current length, is not read."""
         return self._places.ahead((file, was) for file, was in files if _of_its_length(file, was))
 
-    def _listed(self, look: Look) -> Listing:
+    def _listed(self, look: Look) -> Snapshot:
         names: dict[str, str] = {}
         nothing = list[Written]()
         # Relative paths last: a file named both ways keeps its relative identity, regardless of the order in the spec.
@@ -131,7 +131,7 @@ class FileSource(Source):
             else:
                 files.append(file)
         self.partition_base(files)  # raises if the tree is mixed
-        return Listing(
+        return Snapshot(
             tuple(files),
             left_out=left_out(empty, too_young, look.hidden),
             notes=tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),

@@ -120,7 +120,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class ExportedSnapshot:
     """An exported snapshot: the name by which it is imported, and the value of `pg_current_snapshot` in it.
 
     `holder` is the virtual id of the transaction that exported it: while it lives, it holds locks on all relations.
@@ -199,7 +199,7 @@ class TableRange:
 
     split: KeyRange
     relation: Relation = field(compare=False)
-    snapshot: Snapshot = field(compare=False)
+    snapshot: ExportedSnapshot = field(compare=False)
 
     @property
     def name(self) -> str:

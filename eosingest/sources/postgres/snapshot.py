@@ -21,7 +21,7 @@ from eosingest.sources.postgres.connection import (
 from eosingest.sources.postgres.connection import begin as begin_transaction
 from eosingest.sources.postgres.incremental import sequence_of
 from eosingest.sources.postgres.query import backend_of, find_query, lock, locked
-from eosingest.sources.postgres.ranges import Snapshot
+from eosingest.sources.postgres.ranges import ExportedSnapshot
 
 WAIT_S = 10  # for transactions that write to the table; meanwhile other writers wait, too
 _SNAPSHOT = """
@@ -87,6 +87,6 @@ def _begin_behind_writers(connection: Any, table: Table) -> Found:
         return _begin_table(connection, table)  # its first query takes the snapshot
 
 
-def exported(connection: Any) -> Snapshot:
+def exported(connection: Any) -> ExportedSnapshot:
     """Export the snapshot of the transaction."""
-    return Snapshot(*connection.execute(_SNAPSHOT).fetchone())
+    return ExportedSnapshot(*connection.execute(_SNAPSHOT).fetchone())

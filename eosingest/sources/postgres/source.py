@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eosingest.protocol.source import Item, Listing, Purpose, Recorded, Scope, Source
+from eosingest.protocol.source import Item, Purpose, Recorded, Scope, Snapshot, Source
 from eosingest.sources.postgres import errors
 from eosingest.sources.postgres.catalogue import Found
 from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained, transaction
@@ -53,7 +53,7 @@ class TableSource(Source):
 
     def plan(
         self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
-    ) -> Listing:
+    ) -> Snapshot:
         """Return the ranges of the scope, or cut the table; nothing if all of it was sent once, unless it is `incremental`.
 
         For an audit the recorded ranges, in a current snapshot. Raises ChangedError for another table of the same name, or
@@ -91,7 +91,7 @@ class TableSource(Source):
         found = begin(self._holder, self._table, behind_writers=behind_writers)
         return replace(found, relation=replace(found.relation, hides_keys=self._table.hide_keys))
 
-    def _listing(self, found: Found, splits: list[KeyRange], scope: Scope | None = None) -> Listing:
+    def _listing(self, found: Found, splits: list[KeyRange], scope: Scope | None = None) -> Snapshot:
         if splits:
             snapshot = exported(self._holder)
             named = (TableRange(self.splits.shown(split), found.relation, snapshot) for split in splits)
@@ -103,7 +103,7 @@ class TableSource(Source):
         versions = {item.name: {"table": item.split.identity} for item in items}
         notes = (as_one_range(found),) if splits and not found.walkable else ()
         scope = scope if scope is not None else frozen(found.relation, splits)
-        return Listing(tuple(items), versions, notes=notes, scope=scope)
+        return Snapshot(tuple(items), versions, notes=notes, scope=scope)
 
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
         for identity in known:

@@ -17,7 +17,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.ports import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
-from eosingest.protocol.source import Item, LeftOut, Listing, Purpose, Recorded, Scope, Source
+from eosingest.protocol.source import Item, LeftOut, Purpose, Recorded, Scope, Snapshot, Source
 from eosingest.sources.topics import errors
 from eosingest.sources.topics.client import Table, sink_client, source_client
 from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of, refuse_cut_off
@@ -71,7 +71,7 @@ class TopicSource(Source):
 
     def plan(
         self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
-    ) -> Listing:
+    ) -> Snapshot:
         """Return the ranges of the scope, or freeze new ones: from the end of the done ranges up to `to`.
 
         For an audit the recorded ranges: those that no longer hold all of their records are left out. Raises ChangedError for
@@ -96,11 +96,11 @@ class TopicSource(Source):
                 notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
         items = frozen.items(len(partitions))
         gaps = gaps_of((item.split for item in items), recorded, [found.earliest for found in partitions])
-        return Listing(items, versions_of(items), gaps=gaps, notes=tuple(notes), scope=frozen.to_json())
+        return Snapshot(items, versions_of(items), gaps=gaps, notes=tuple(notes), scope=frozen.to_json())
 
     def _recorded(
         self, topic: TopicDescription, partitions: Sequence[Partition], recorded: Collection[Recorded]
-    ) -> Listing:
+    ) -> Snapshot:
         splits = self.splits.recorded(recorded, done=False)
         self._refuse_other(topic, {split.topic_id for split in splits})
         compacted = topic.config is None or "compact" in topic.config.get("cleanup.policy", "")
@@ -108,7 +108,7 @@ class TopicSource(Source):
         items = sorted(map(TopicRange, there), key=lambda item: item.name)
         gone = sorted({split.item for split in splits} - {item.name for item in items})
         why = _MAY_BE_COMPACTED if topic.config is None else _COMPACTED if compacted else _DELETED
-        return Listing(tuple(items), versions_of(items), left_out=(LeftOut("gone", tuple(gone), audited=why),))
+        return Snapshot(tuple(items), versions_of(items), left_out=(LeftOut("gone", tuple(gone), audited=why),))
 
     def _frozen(
         self, admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], ends: Mapping[int, int]

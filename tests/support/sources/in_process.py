@@ -36,7 +36,7 @@ from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.protocol.source import Listing, Purpose, Source, Split
+from eosingest.protocol.source import Purpose, Snapshot, Source, Split
 from eosingest.protocol.task import AttemptLostError, Task
 from eosingest.protocol.task_contract import DeadLetterSettings, Inputs, Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
@@ -279,7 +279,7 @@ class Life:
 
     # ---- the source by itself --------------------------------------------------------------------------------------
 
-    def listing(self) -> Listing:
+    def listing(self) -> Snapshot:
         return self.source.plan(purpose=Purpose.SHOW)
 
     def splits(self) -> dict[str, list[Split]]:
@@ -290,7 +290,7 @@ class Life:
         """Return what each item is now, by its content."""
         return dict(self.source.plan().versions)
 
-    def changed_since(self, listing: Listing) -> list[str]:
+    def changed_since(self, listing: Snapshot) -> list[str]:
         return self.source.changed(listing.items)
 
     # ---- runs ------------------------------------------------------------------------------------------------------

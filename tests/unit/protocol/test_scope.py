@@ -14,7 +14,7 @@ from eosingest.protocol.offsets import scope_piece
 from eosingest.protocol.offsets.record import COMPLETE, FAILED
 from eosingest.protocol.offsets.scope_piece import ScopePiece
 from eosingest.protocol.offsets.state import TaskState
-from eosingest.protocol.source import Json, Listing, Purpose, Recorded, Scope
+from eosingest.protocol.source import Json, Purpose, Recorded, Scope, Snapshot
 from tests.support.builders import control_record, job_state, offset_record
 from tests.support.frozen_table import FrozenTables, Tables
 from tests.support.memory_kafka import MemoryKafka
@@ -94,7 +94,7 @@ class Asked(FrozenTables):
 
     def plan(
         self, scope: Scope | None = None, recorded: Collection[Recorded] = (), purpose: Purpose = Purpose.RUN
-    ) -> Listing:
+    ) -> Snapshot:
         self.recorded = [*recorded]
         return super().plan(scope)
 
@@ -111,7 +111,7 @@ def test_a_scope_is_in_force_once_anything_was_committed_under_it(run: int, pin_
     """Breaks when a scope binds under which nothing was sent, or does not bind where something was."""
     source, state = Asked(), job_state(offset_record(run=run, rows=1))
     state.scope = pieces(TEXTS)
-    listing = scope.listed(source, control_record(6, FAILED, pinned_since=4, pin_open=pin_open, scope=PIN), state)
+    listing = scope.snapshot(source, control_record(6, FAILED, pinned_since=4, pin_open=pin_open, scope=PIN), state)
     assert source.scopes == [given]
     assert given is None or listing.scope == given
 
@@ -120,16 +120,16 @@ def test_a_source_that_does_not_keep_to_the_scope_in_force_is_refused() -> None:
     """Nor does one freeze anything in the middle of a job that began without a scope."""
     state = job_state(offset_record(run=4, rows=1))
     with pytest.raises(ChangedError) as caught:
-        scope.listed(Asked(), control_record(6, FAILED, pinned_since=4, pin_open=True), state)
+        scope.snapshot(Asked(), control_record(6, FAILED, pinned_since=4, pin_open=True), state)
     assert caught.value.code == "scope-lost"
 
 
 def test_a_new_scope_is_given_what_is_recorded() -> None:
     source = Asked()
     state = job_state(offset_record("a", 0, 70, done=True), offset_record("a", 100, 30, rows=1))
-    scope.listed(source, control_record(6, COMPLETE), state)
+    scope.snapshot(source, control_record(6, COMPLETE), state)
     assert source.recorded == [*state.offsets.values()]
-    scope.listed(source, None, job_state())
+    scope.snapshot(source, None, job_state())
     assert source.recorded == []
 
 

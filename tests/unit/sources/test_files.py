@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import EosingestError, FatalError, SpecError
-from eosingest.protocol.source import Listing, Source
+from eosingest.protocol.source import Snapshot, Source
 from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.table import FileTable
 from tests.support.builders import listing, passed_over, split
@@ -29,7 +29,7 @@ def source(folder: Path, *paths: str, root: str | None = None, min_age_s: float 
     return FileSource(format="json", paths=paths, directory=folder, root=root, min_age_s=min_age_s, now=lambda: now)
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: Snapshot) -> list[str]:
     return [file.name for file in listing.items]
 
 

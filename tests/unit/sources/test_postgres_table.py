@@ -15,11 +15,11 @@ from eosingest.errors import FatalError, SpecError
 from eosingest.protocol.source import Fold, Position, PositionKind, Reached
 from eosingest.sources.postgres.ranges import (
     Column,
+    ExportedSnapshot,
     KeyColumn,
     KeyRange,
     KeySplits,
     Relation,
-    Snapshot,
     TableRange,
     frozen,
     ranges_of,
@@ -261,7 +261,7 @@ def test_keys_that_do_not_ascend_end_the_task(
     split = KeyRange("public.t", "1/2/3", None, ("z", "0"), 9)
     relation = Relation("public.t", "1/2/3", (), (KeyColumn("a", "text"), KeyColumn("b", "int8")))
     keys = [pa.array([a for a, _ in rows]), pa.array([b for _, b in rows], pa.int64())]
-    item = TableRange(split, relation, Snapshot("", ""))
+    item = TableRange(split, relation, ExportedSnapshot("", ""))
     if ascends:
         refuse_disorder(item, keys, last, again=again)
     else:

@@ -139,7 +139,7 @@ def test_each_exception_is_needed() -> None:
         "def _plan_file(): pass",
         "entry.item.path",
         "item.mtime_ms",
-        "Listing(files=())",
+        "Snapshot(files=())",
         "fingerprints = {}",
         "print(f'{number} files left')",
         "hint = 'restore the file'",
