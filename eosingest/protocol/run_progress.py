@@ -78,7 +78,8 @@ def _letters(planned: PlannedSplit, now: OffsetRecord) -> int:
 def _size_within(planned: PlannedSplit, now: OffsetRecord, row_size: float) -> int:
     """Return how much this run has sent of a split that is not done: by its positions, or by rows where these do not say."""
     split, before = planned.split, planned.committed
-    reached, began = split.size_before(now.reached), 0 if before is None else split.size_before(before.reached)
+    reached = split.size_before(now.committed_position)
+    began = 0 if before is None else split.size_before(before.committed_position)
     if reached is None or began is None:
         sent = round((now.rows - (before.rows if before is not None else 0)) * row_size)
     else:

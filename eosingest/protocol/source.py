@@ -51,7 +51,7 @@ class PositionKind(StrEnum):
         return self in (PositionKind.ROWS, PositionKind.BYTES)
 
 
-class Home(NamedTuple):
+class SourcePartition(NamedTuple):
     """The partition of a topic that rows come from, by number, and how many `partitions` that topic had when it was listed."""
 
     partition: int
@@ -97,12 +97,12 @@ class Split(Protocol):
         return split_id(self.key)
 
     @property
-    def home(self) -> Home | None:
+    def source_partition(self) -> SourcePartition | None:
         """The topic partition that its rows come from, None for none: the partition for records without a key."""
         return None
 
     @abstractmethod
-    def size_before(self, reached: Reached) -> int | None:
+    def size_before(self, committed: CommittedPosition) -> int | None:
         """How much of `size` is before a position; None where positions of its kind do not say."""
 
 
@@ -130,7 +130,7 @@ class Positions(Protocol):
         """
 
     @abstractmethod
-    def behind(self, position: Position) -> int:
+    def rows_up_to(self, position: Position) -> int:
         """Return how many rows of the batch are at or before a position."""
 
     @abstractmethod
@@ -181,7 +181,7 @@ class LeftOut:
         return () if isinstance(self.what, int) else self.what
 
 
-class Reached(NamedTuple):
+class CommittedPosition(NamedTuple):
     """How far a split is committed: its position, of a `kind`, and `OffsetRecord.row_records`."""
 
     kind: PositionKind
@@ -205,7 +205,7 @@ class Recorded(Protocol):
         """The version of its item."""
 
     @property
-    def reached(self) -> Reached:
+    def committed_position(self) -> CommittedPosition:
         """How far it is committed."""
 
     @property

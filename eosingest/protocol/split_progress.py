@@ -125,7 +125,7 @@ class SplitProgress:
 
     def place_in(self, positions: Positions) -> tuple[int, int]:
         """Return how many rows of a batch are before the source row at our position, and how many are of that source row."""
-        until = positions.behind(self.position)
+        until = positions.rows_up_to(self.position)
         before = _first_at(positions, self.position, until)
         return before, until - before
 

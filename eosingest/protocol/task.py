@@ -227,7 +227,9 @@ class Task:
         for start, end in runs(batch.splits):
             rows = batch.slice(start, end)
             progress = self._splits.enter(int(rows.splits[0]), rows.first_row)
-            left = in_their_partition(self._splits.beyond(progress, rows), progress.planned.split.home, self._settings)
+            left = in_their_partition(
+                self._splits.beyond(progress, rows), progress.planned.split.source_partition, self._settings
+            )
             if len(left.splits):
                 self._send_all(progress, left)
 

@@ -46,9 +46,9 @@ class TaskSettings:
     the offset up to which the driver read the job's partition of the offsets topic, whose id then was `offsets_topic_id`.
     `limits` are the sink topic's. `max_records` and `max_bytes` bound a transaction; `max_attempts` is how often Spark tries a
     task (`spark.task.maxFailures`). `wording` is the source's. `keeps_partitions`: a record without a key keeps its source
-    partition (`Split.home`), where the sink topic has as many partitions. `rate_limit`: the bytes of keys, values and headers
-    that the task may send per second, None for no limit. `dead_letters` None: a bad row ends its split. `whole`: the task
-    sends all its rows in one transaction, or none. Times in seconds, sizes in bytes.
+    partition (`Split.source_partition`), where the sink topic has as many partitions. `rate_limit`: the bytes of keys, values
+    and headers that the task may send per second, None for no limit. `dead_letters` None: a bad row ends its split. `whole`:
+    the task sends all its rows in one transaction, or none. Times in seconds, sizes in bytes.
     """
 
     job: str

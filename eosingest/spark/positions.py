@@ -35,7 +35,7 @@ class OffsetPositions:
         """Return the offset of a row."""
         return int(self.offsets[row])
 
-    def behind(self, position: Position) -> int:
+    def rows_up_to(self, position: Position) -> int:
         """Return how many rows have this offset or a lower one."""
         assert isinstance(position, int), "offsets are whole numbers"
         return int(np.searchsorted(self.offsets, position, side="right"))
@@ -62,7 +62,7 @@ class KeyPositions:
         key = self._key(row)
         return [str(part) for part in key] if isinstance(key, tuple) else str(key)
 
-    def behind(self, position: Position) -> int:
+    def rows_up_to(self, position: Position) -> int:
         """Return how many rows have this key or a lower one."""
         kind = self.keys.type
         if pa.types.is_struct(kind):

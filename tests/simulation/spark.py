@@ -428,7 +428,7 @@ def _batches(world: World, splits: list[PlannedSplit], version: str) -> tuple[li
                     np.array([source_row(row)[0] for row in range(count)], dtype=np.int64), shared=True
                 ),
             )
-            at = first_unread(planned.committed.reached if planned.committed is not None else None)
+            at = first_unread(planned.committed.committed_position if planned.committed is not None else None)
             if world.expires and isinstance(planned.split, KeyRange) and gone_in(world.tables, planned.split) > at:
                 fails = True
                 break

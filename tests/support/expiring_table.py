@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from eosingest.errors import ChangedError
-from eosingest.protocol.source import Gap, Position, PositionKind, Reached, Recorded
+from eosingest.protocol.source import CommittedPosition, Gap, Position, PositionKind, Recorded
 from tests.support.frozen_table import FrozenTables, KeyRange, Tables
 
 _RECORDS_OF_ROWS = (2, 3, 1)  # which source rows make, one after another, where one may make several
@@ -31,11 +31,11 @@ def rows_up_to(position: Position) -> int:
     return row
 
 
-def first_unread(reached: Reached | None) -> int:
+def first_unread(committed: CommittedPosition | None) -> int:
     """Return the record at which a reader begins: with the source row at the position, where some of its records are sent."""
-    if reached is None or reached.kind != PositionKind.OFFSET:
+    if committed is None or committed.kind != PositionKind.OFFSET:
         return 0
-    return rows_up_to(cast(int, reached.position) - (0 if reached.row_records is None else 1))
+    return rows_up_to(cast(int, committed.position) - (0 if committed.row_records is None else 1))
 
 
 def gone_in(tables: Tables, split: KeyRange) -> int:
@@ -60,7 +60,7 @@ class ExpiringTables(FrozenTables):
         found = []
         for split in ranges:
             record = records.get(split.id)
-            first = first_unread(None if record is None else record.reached)
+            first = first_unread(None if record is None else record.committed_position)
             end = gone_in(self.tables, split)
             if first < end and (record is None or not record.done):
                 text = f"{split.label}, records {first} to {end - 1}"

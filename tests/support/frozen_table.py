@@ -17,13 +17,13 @@ import numpy as np
 
 from eosingest.kafka.ports import Records
 from eosingest.protocol.source import (
+    CommittedPosition,
     Fold,
     Gap,
     Item,
     Json,
     Kept,
     Purpose,
-    Reached,
     Recorded,
     Scope,
     Snapshot,
@@ -67,7 +67,7 @@ class KeyRange(Split):
     def label(self) -> str:
         return f"{self.table}, keys {self.start} to {self.end}"
 
-    def size_before(self, reached: Reached) -> int | None:
+    def size_before(self, committed: CommittedPosition) -> int | None:
         return None
 
     @property

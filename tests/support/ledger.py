@@ -21,10 +21,10 @@ import pyarrow as pa
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.source import (
+    CommittedPosition,
     Item,
     Json,
     Kept,
-    Reached,
     Recorded,
     Snapshot,
     Source,
@@ -87,7 +87,7 @@ class LedgerSplit(Split):
     def label(self) -> str:
         return f"{self.ledger}, rows from {self.first} on"
 
-    def size_before(self, reached: Reached) -> int | None:
+    def size_before(self, committed: CommittedPosition) -> int | None:
         return None
 
 

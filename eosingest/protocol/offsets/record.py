@@ -17,10 +17,10 @@ from eosingest.protocol.offsets import wire
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin, DeadLetters
 from eosingest.protocol.offsets.wire import Checksum
 from eosingest.protocol.source import (
+    CommittedPosition,
     Json,
     Position,
     PositionKind,
-    Reached,
     SplitId,
     Version,
 )
@@ -177,9 +177,9 @@ class OffsetRecord(wire.Record):
         return found
 
     @property
-    def reached(self) -> Reached:
+    def committed_position(self) -> CommittedPosition:
         """How far the split is committed, in its source's form."""
-        return Reached(self.position_kind, self.position, self.row_records)
+        return CommittedPosition(self.position_kind, self.position, self.row_records)
 
     def key(self, job: str) -> bytes:
         """Return the key."""

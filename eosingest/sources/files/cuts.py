@@ -11,7 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from eosingest.protocol.source import Item, Json, Kept, PositionKind, Reached, Split, SplitId, SplitKind, Version
+from eosingest.protocol.source import (
+    CommittedPosition,
+    Item,
+    Json,
+    Kept,
+    PositionKind,
+    Split,
+    SplitId,
+    SplitKind,
+    Version,
+)
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 
@@ -52,9 +62,9 @@ class FileSplit(Split):
         """The file, and the split's first byte."""
         return f"{self.file}, split at byte {self.start}"
 
-    def size_before(self, reached: Reached) -> int | None:
+    def size_before(self, committed: CommittedPosition) -> int | None:
         """The number of bytes of the split before a position in bytes."""
-        return cast(int, reached.position) - self.start if reached.kind is PositionKind.BYTES else None
+        return cast(int, committed.position) - self.start if committed.kind is PositionKind.BYTES else None
 
 
 def split_of(split: SplitId, bounds: Mapping[str, Json]) -> FileSplit:

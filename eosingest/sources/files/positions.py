@@ -22,7 +22,7 @@ class BytePositions:
         """Return the byte after a line's end of line."""
         return int(self.ends[row])
 
-    def behind(self, position: Position) -> int:
+    def rows_up_to(self, position: Position) -> int:
         """Return how many lines end at or before a byte."""
         assert isinstance(position, int), "files have no other"
         return int(np.searchsorted(self.ends, position, side="right"))

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias, cast
 
-from eosingest.protocol.source import Json, PositionKind, Reached, Scope, Split, SplitId
+from eosingest.protocol.source import CommittedPosition, Json, PositionKind, Scope, Split, SplitId
 from eosingest.report.wording import Wording
 from eosingest.sources.base import Place, RangeSplits
 
@@ -179,15 +179,15 @@ class KeyRange(Split):
             return shown(value)
         return "#" + hashlib.sha256(json.dumps([self.identity, kept(value)]).encode()).hexdigest()[:12]
 
-    def size_before(self, reached: Reached) -> int | None:
+    def size_before(self, committed: CommittedPosition) -> int | None:
         """Return the approximate number of rows up to a key, by the distance of its first column.
 
         None if that is no number, and for the first range.
         """
-        if reached.kind is not PositionKind.KEY or self.after is None:
+        if committed.kind is not PositionKind.KEY or self.after is None:
             return None
         try:
-            at, after, upto = int(key_of(reached.position)[0]), int(self.after[0]), int(self.upto[0])
+            at, after, upto = int(key_of(committed.position)[0]), int(self.after[0]), int(self.upto[0])
         except ValueError:
             return None
         return min(self.rows, self.rows * (at - after) // max(upto - after, 1))

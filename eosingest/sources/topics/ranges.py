@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from typing import cast
 
 from eosingest.protocol.source import (
+    CommittedPosition,
     Gap,
-    Home,
     Json,
     PositionKind,
-    Reached,
     Recorded,
     Scope,
+    SourcePartition,
     Split,
     SplitId,
     Version,
@@ -82,13 +82,13 @@ class RangeSplit(Split):
         return errors.place(self.topic, self.partition, self.start, self.end)
 
     @property
-    def home(self) -> Home | None:
+    def source_partition(self) -> SourcePartition | None:
         """The partition."""
-        return Home(self.partition, self.partitions) if self.partitions is not None else None
+        return SourcePartition(self.partition, self.partitions) if self.partitions is not None else None
 
-    def size_before(self, reached: Reached) -> int | None:
+    def size_before(self, committed: CommittedPosition) -> int | None:
         """Return the number of offsets up to a position, which is the offset of a record that was sent."""
-        return cast(int, reached.position) + 1 - self.start if reached.kind is PositionKind.OFFSET else None
+        return cast(int, committed.position) + 1 - self.start if committed.kind is PositionKind.OFFSET else None
 
 
 @dataclass(frozen=True)
@@ -134,17 +134,17 @@ class TopicSplits(RangeSplits[RangeSplit]):
         return Place(split.partition, split.start, split.end)
 
 
-def first_unread(split: RangeSplit, reached: Reached | None) -> int:
+def first_unread(split: RangeSplit, committed: CommittedPosition | None) -> int:
     """Return the first offset whose record is not sent, or sent only in part."""
-    if reached is None or reached.kind != PositionKind.OFFSET:
+    if committed is None or committed.kind != PositionKind.OFFSET:
         return split.start
-    assert isinstance(reached.position, int), "offsets are whole numbers"
-    return reached.position + (1 if reached.row_records is None else 0)
+    assert isinstance(committed.position, int), "offsets are whole numbers"
+    return committed.position + (1 if committed.row_records is None else 0)
 
 
-def gap_of(split: RangeSplit, reached: Reached | None, earliest: int) -> Gap | None:
+def gap_of(split: RangeSplit, committed: CommittedPosition | None, earliest: int) -> Gap | None:
     """Return the part of a range that was deleted unread, None if none was; its partition begins at the offset `earliest`."""
-    first, end = first_unread(split, reached), min(earliest, split.end)
+    first, end = first_unread(split, committed), min(earliest, split.end)
     if first >= end:
         return None
     name = range_name(split.topic, split.partition, first)
@@ -159,7 +159,8 @@ def gaps_of(ranges: Iterable[RangeSplit], recorded: Iterable[Recorded], earliest
     for split in ranges:
         record = records.get(split.id)
         if record is None or not record.done:
-            found.append(gap_of(split, record.reached if record is not None else None, earliest[split.partition]))
+            committed = record.committed_position if record is not None else None
+            found.append(gap_of(split, committed, earliest[split.partition]))
     return tuple(gap for gap in found if gap is not None)
 
 

@@ -12,7 +12,7 @@ import pytest
 from eosingest.app.settings import driver_settings
 from eosingest.kafka.ports import ANY_PARTITION, Records
 from eosingest.protocol.partition_affinity import in_their_partition, spread_note
-from eosingest.protocol.source import Home
+from eosingest.protocol.source import SourcePartition
 from eosingest.protocol.task_contract import Batch
 from eosingest.records.limits import TopicLimits
 from eosingest.sources.topics.ranges import RangeSplit
@@ -22,7 +22,7 @@ from tests.support.builders import task_settings
 
 KEYS = [b"k", None, b"", None]
 SETTINGS = task_settings(limits=TopicLimits(1_000_000, partitions=3), keeps_partitions=True)
-HOME = Home(2, 3)
+HOME = SourcePartition(2, 3)
 
 
 def rows(keys: list[bytes | None] | pa.Array, partitions: list[int] | None = None) -> Batch:  # type: ignore[type-arg]
@@ -69,8 +69,8 @@ def test_a_run_says_where_it_is_not_kept() -> None:
 
 def test_which_splits_have_a_home() -> None:
     """A range that was listed; not one that is known from its offset record alone."""
-    assert RangeSplit("t", "id", 2, 0, 5, partitions=3).home == HOME
-    assert RangeSplit("t", "id", 2, 0, 5).home is None
+    assert RangeSplit("t", "id", 2, 0, 5, partitions=3).source_partition == HOME
+    assert RangeSplit("t", "id", 2, 0, 5).source_partition is None
     assert RangeSplit("t", "id", 2, 0, 5) == RangeSplit("t", "id", 2, 0, 5, partitions=3), "it is no part of what it is"
 
 

@@ -142,5 +142,5 @@ def test_positions_of_lines() -> None:
     """Breaks when a position is no plain number (it goes into the offsets topic), or a line at it counts as behind it."""
     found = BytePositions(np.array([8, 10, 16], dtype=np.int64))
     assert (found.kind, json.dumps([found.at(row) for row in range(3)])) == (PositionKind.BYTES, "[8, 10, 16]")
-    assert [found.behind(byte) for byte in (0, 7, 8, 9, 10, 16, 99)] == [0, 0, 1, 1, 2, 3, 3]
+    assert [found.rows_up_to(byte) for byte in (0, 7, 8, 9, 10, 16, 99)] == [0, 0, 1, 1, 2, 3, 3]
     assert found.slice(1, 3).at(0) == 10

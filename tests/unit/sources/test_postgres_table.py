@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eosingest.errors import FatalError, SpecError
-from eosingest.protocol.source import Fold, Position, PositionKind, Reached
+from eosingest.protocol.source import CommittedPosition, Fold, Position, PositionKind
 from eosingest.sources.postgres.ranges import (
     Column,
     ExportedSnapshot,
@@ -210,7 +210,7 @@ def test_how_much_of_a_range_lies_before_a_key() -> None:
     """For progress alone: whole numbers are measured, other keys are not."""
 
     def before(split: KeyRange, *keys: Position) -> list[int | None]:
-        return [split.size_before(Reached(PositionKind.KEY, key, None)) for key in keys]
+        return [split.size_before(CommittedPosition(PositionKind.KEY, key, None)) for key in keys]
 
     assert before(KeyRange("t", "i", ("100",), ("300",), 50), "100", "200", "300", "999") == [0, 25, 50, 50]
     assert before(KeyRange("t", "i", None, ("300",), 50), "200") == [None]
@@ -222,10 +222,10 @@ def test_positions_are_the_texts_of_keys() -> None:
     """Whole numbers ascend as such, texts by their bytes; also a key that is gone has its place."""
     numbers = positions_of(pa.array([-9, -9, 8, 11]).cast(pa.decimal128(19, 0)), shared=True)
     assert (numbers.kind, numbers.at(0), numbers.at(3)) == ("key", "-9", "11")
-    assert [numbers.behind(key) for key in ("-10", "-9", "9", "10", "11")] == [0, 2, 3, 3, 4]
-    assert (numbers.slice(2, 4).at(0), numbers.slice(2, 4).behind("10")) == ("8", 1)
+    assert [numbers.rows_up_to(key) for key in ("-10", "-9", "9", "10", "11")] == [0, 2, 3, 3, 4]
+    assert (numbers.slice(2, 4).at(0), numbers.slice(2, 4).rows_up_to("10")) == ("8", 1)
     texts = positions_of(pa.array(["10", "Z", "a", "ä"]), shared=False)
-    assert [texts.behind(key) for key in ("1", "9", "Z", "b", "ä")] == [0, 1, 2, 3, 4]
+    assert [texts.rows_up_to(key) for key in ("1", "9", "Z", "b", "ä")] == [0, 1, 2, 3, 4]
 
 
 def test_positions_of_several_columns_are_lists_of_texts() -> None:
@@ -234,9 +234,9 @@ def test_positions_of_several_columns_are_lists_of_texts() -> None:
     numbers = pa.array([5, -9, 8, 11, 0]).cast(pa.decimal128(19, 0))
     keys = positions_of(pa.StructArray.from_arrays([regions, numbers], ["c0", "c1"]), shared=True)
     assert (keys.kind, keys.at(0), keys.at(3)) == ("key", ["Z", "5"], ["a", "11"])
-    found = [keys.behind(key) for key in (["A", "99"], ["Z", "4"], ["a", "9"], ["a", "11"], ["b", "0"], ["ä", "0"])]
+    found = [keys.rows_up_to(key) for key in (["A", "99"], ["Z", "4"], ["a", "9"], ["a", "11"], ["b", "0"], ["ä", "0"])]
     assert found == [0, 0, 3, 4, 4, 5]
-    assert (keys.slice(2, 5).at(0), keys.slice(2, 5).behind(["a", "10"])) == (["a", "8"], 1)
+    assert (keys.slice(2, 5).at(0), keys.slice(2, 5).rows_up_to(["a", "10"])) == (["a", "8"], 1)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from eosingest.kafka.ports import (
 from eosingest.protocol import data_loss
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
-from eosingest.protocol.source import PositionKind, Purpose, Reached
+from eosingest.protocol.source import CommittedPosition, PositionKind, Purpose
 from eosingest.sources.topics import source as source_module
 from eosingest.sources.topics.ranges import RangeSplit, TopicRange, gap_of
 from eosingest.sources.topics.reading import reader as reader_module
@@ -145,11 +145,11 @@ def test_a_range_knows_its_partition_and_how_many_there_are_now(source_on: Calla
     cluster = Cluster([(0, 10, 10), (5, 8, 9)])
     source = source_on(cluster)
     found = source.plan()
-    homes = [source.splits.cut(item, 0)[0].home for item in found.items]
+    homes = [source.splits.cut(item, 0)[0].source_partition for item in found.items]
     assert homes == [(0, 2), (1, 2)]
     cluster.partitions.append((0, 9, 9))
     again = source.plan(found.scope)
-    assert [source.splits.cut(item, 0)[0].home for item in again.items] == [(0, 3), (1, 3)]
+    assert [source.splits.cut(item, 0)[0].source_partition for item in again.items] == [(0, 3), (1, 3)]
 
 
 def test_from_counts_only_where_nothing_was_read(source_on: Callable[..., TopicSource]) -> None:
@@ -171,21 +171,23 @@ def test_a_log_that_ends_before_what_was_read(source_on: Callable[..., TopicSour
 
 
 @pytest.mark.parametrize(
-    ("earliest", "reached", "gap"),
+    ("earliest", "committed", "gap"),
     [
         (4, None, None),
         (7, None, (4, 7)),
         (90, None, (4, 12)),
-        (6, Reached(PositionKind.OFFSET, 5, None), None),
-        (8, Reached(PositionKind.OFFSET, 5, None), (6, 8)),
-        (12, Reached(PositionKind.OFFSET, 11, None), None),
-        (5, Reached(PositionKind.OFFSET, 5, 2), None),
-        (6, Reached(PositionKind.OFFSET, 5, 2), (5, 6)),
+        (6, CommittedPosition(PositionKind.OFFSET, 5, None), None),
+        (8, CommittedPosition(PositionKind.OFFSET, 5, None), (6, 8)),
+        (12, CommittedPosition(PositionKind.OFFSET, 11, None), None),
+        (5, CommittedPosition(PositionKind.OFFSET, 5, 2), None),
+        (6, CommittedPosition(PositionKind.OFFSET, 5, 2), (5, 6)),
     ],
 )
-def test_what_is_gone_unread_of_a_range(earliest: int, reached: Reached | None, gap: tuple[int, int] | None) -> None:
+def test_what_is_gone_unread_of_a_range(
+    earliest: int, committed: CommittedPosition | None, gap: tuple[int, int] | None
+) -> None:
     """Breaks when a gap is not seen, or has what was read; of a record that was sent in part the rest is gone with it."""
-    found = gap_of(RangeSplit("t", ID, 0, 4, 12), reached, earliest)
+    found = gap_of(RangeSplit("t", ID, 0, 4, 12), committed, earliest)
     if gap is None:
         assert found is None
     else:

@@ -116,6 +116,6 @@ def test_offsets_are_positions() -> None:
     """Breaks when a row that was sent is told from one that was not by anything but its offset."""
     found = OffsetPositions(np.array([3, 7, 7, 9], np.int64), shared=True)
     assert (found.kind, found.at(0), found.at(3)) == ("offset", 3, 9)
-    assert [found.behind(offset) for offset in (2, 3, 6, 7, 8, 9, 10)] == [0, 1, 1, 3, 3, 4, 4]
+    assert [found.rows_up_to(offset) for offset in (2, 3, 6, 7, 8, 9, 10)] == [0, 1, 1, 3, 3, 4, 4]
     part = found.slice(1, 3)
     assert (part.offsets.tolist(), part.shared) == ([7, 7], True)

@@ -46,7 +46,7 @@ class RecordsReader:
         """
         wanted = split.planned.split
         assert isinstance(wanted, RangeSplit), "this source cuts no others"
-        start = first_unread(wanted, committed.reached if committed is not None else None)
+        start = first_unread(wanted, committed.committed_position if committed is not None else None)
         reader = TopicReader(self.topic, self.client, patience_s=PATIENCE_S)
         try:
             yield from _Reading(reader, wanted, start).batches()
