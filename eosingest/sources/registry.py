@@ -20,57 +20,57 @@ from eosingest.sources.files.formats import NAMES
 class Kind:
     """A kind of source, with the `formats` that belong to it.
 
-    `tabled`, `made`, `scanned` and `rehearsed` name, as `module:name`, the implementations of `table`, `source`, `scan` and
-    `rehearsal`. Only the kind that trains Spark's class archive has `rehearsed`.
-    `named` implements `data_file`; only the kind whose items are files has it.
-    `looked` is the module that resolves a source's address; only kinds that a text can address have it.
+    `table_class`, `source_factory`, `scan_factory` and `warmup` name, as `module:name`, the implementations of `table`,
+    `source`, `scan` and `rehearsal`. Only the kind that trains Spark's class archive has `warmup`.
+    `file_opener` implements `data_file`; only the kind whose items are files has it.
+    `discovery` is the module that resolves a source's address; only kinds that a text can address have it.
     `in_tasks` are the modules that Spark's Python workers load to read; `clients` are the modules of the kind's extra that they
     need for it, with the packages that provide them.
     """
 
     formats: tuple[str, ...]
-    tabled: str
-    made: str
-    scanned: str
+    table_class: str
+    source_factory: str
+    scan_factory: str
     in_tasks: tuple[str, ...]
-    rehearsed: str = ""
-    named: str = ""
-    looked: str = ""
+    warmup: str = ""
+    file_opener: str = ""
+    discovery: str = ""
     clients: Mapping[str, str] = field(default_factory=dict)
 
     def table(self) -> Any:
         """Return the kind's class of `spec.tables.SourceTable`. Loads pydantic."""
-        return _loaded(self.tabled)
+        return _loaded(self.table_class)
 
     def source(self, table: Any, directory: Path, check: Callable[[], None]) -> Source:
         """Make the source of a spec's table `[source]`. `directory` is the spec's; `check` raises to end a long listing."""
-        made: Source = _loaded(self.made)(table, directory, check)
+        made: Source = _loaded(self.source_factory)(table, directory, check)
         return made
 
     def scan(self, table: Any, records: Any, conf: Mapping[str, str]) -> Any:
         """Make the source's `spark.scan.Scan`. `records` defines the records, `conf` has the spec's settings of Spark."""
-        return _loaded(self.scanned)(table, records, conf)
+        return _loaded(self.scan_factory)(table, records, conf)
 
     def data_file(self, text: str) -> Any:
         """Return the file that a text names, with the interface of `sniff.input.DataFile`."""
-        return _loaded(self.named)(text)
+        return _loaded(self.file_opener)(text)
 
     def addressed(self) -> Any:
         """Return the module with `address_of` and `look`."""
-        return import_module(self.looked)
+        return import_module(self.discovery)
 
     def rehearsal(self) -> Any:
         """Make the kind's `spark.warmup.Rehearsal`."""
-        return _loaded(self.rehearsed)()
+        return _loaded(self.warmup)()
 
 
 FILES = Kind(
     NAMES,
-    tabled="eosingest.sources.files.table:FileTable",
-    made="eosingest.sources.files.source:source_of",
-    scanned="eosingest.sources.files.reading.scan:scan_of",
-    rehearsed="eosingest.sources.files.reading.warmup:FileRehearsal",
-    named="eosingest.sources.files.listing.named_file:data_file",
+    table_class="eosingest.sources.files.table:FileTable",
+    source_factory="eosingest.sources.files.source:source_of",
+    scan_factory="eosingest.sources.files.reading.scan:scan_of",
+    warmup="eosingest.sources.files.reading.warmup:FileRehearsal",
+    file_opener="eosingest.sources.files.listing.named_file:data_file",
     clients={"boto3": "boto3", "urllib3": "urllib3"},
     in_tasks=(
         "eosingest.sources.files.reading.store_lines",
@@ -82,18 +82,18 @@ FILES = Kind(
 )
 TOPICS = Kind(
     ("kafka",),
-    tabled="eosingest.sources.topics.table:TopicTable",
-    made="eosingest.sources.topics.source:source_of",
-    scanned="eosingest.sources.topics.reading.scan:scan_of",
-    looked="eosingest.sources.topics.discover",
+    table_class="eosingest.sources.topics.table:TopicTable",
+    source_factory="eosingest.sources.topics.source:source_of",
+    scan_factory="eosingest.sources.topics.reading.scan:scan_of",
+    discovery="eosingest.sources.topics.discover",
     in_tasks=("eosingest.sources.topics.reading.reader",),
 )
 POSTGRES = Kind(
     ("postgres",),
-    tabled="eosingest.sources.postgres.table:PostgresTable",
-    made="eosingest.sources.postgres.source:source_of",
-    scanned="eosingest.sources.postgres.reading.scan:scan_of",
-    looked="eosingest.sources.postgres.discover",
+    table_class="eosingest.sources.postgres.table:PostgresTable",
+    source_factory="eosingest.sources.postgres.source:source_of",
+    scan_factory="eosingest.sources.postgres.reading.scan:scan_of",
+    discovery="eosingest.sources.postgres.discover",
     clients={"adbc_driver_postgresql.dbapi": "adbc-driver-postgresql"},
     in_tasks=("eosingest.sources.postgres.reading.reader",),
 )

@@ -239,9 +239,9 @@ def scan_of(table: Any, records: Any, conf: Mapping[str, str]) -> Any:
 
 LEDGERS = Kind(
     ("ledger",),
-    tabled="tests.support.ledger_table:LedgerTable",
-    made=f"{__name__}:source_of",
-    scanned=f"{__name__}:scan_of",
+    table_class="tests.support.ledger_table:LedgerTable",
+    source_factory=f"{__name__}:source_of",
+    scan_factory=f"{__name__}:scan_of",
     in_tasks=(__name__,),
 )
 

@@ -26,7 +26,7 @@ def test_each_format_of_a_spec_is_of_one_kind() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.formats[0])
 def test_its_parts_are_there(kind: Kind) -> None:
-    for path in filter(None, (kind.tabled, kind.made, kind.scanned, kind.rehearsed)):
+    for path in filter(None, (kind.table_class, kind.source_factory, kind.scan_factory, kind.warmup)):
         module, name = path.split(":")
         assert callable(getattr(import_module(module), name))
     assert all(import_module(name) for name in IN_TASKS)
