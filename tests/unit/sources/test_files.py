@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from eosingest.errors import EosingestError, FatalError, SpecError
-from eosingest.protocol.source import Snapshot, Source
+from eosingest.protocol.source import Purpose, Snapshot, Source
+from eosingest.sources.files.listing import fingerprint, local_places
+from eosingest.sources.files.listing.fingerprint import Fingerprint
+from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.table import FileTable
-from tests.support.builders import listing, passed_over, split
+from tests.support.builders import as_recorded, listing, passed_over, split
 
 
 def make(folder: Path, *names: str, content: str = '{"a":1}\n') -> None:
@@ -421,3 +424,32 @@ def test_facts_of_a_listing_for_people_and_audits(tmp_path: Path, format: str, a
     assert (files.folders, files.sample, files.as_one) == ((), tmp_path / "d/b.bz2", as_one)
     tree = FileSource(format=format, paths=["k=1"], directory=tmp_path, root=None, min_age_s=0).plan()
     assert (tree.folders, tree.sample, tree.as_one) == (("k", "l"), tmp_path / "k=1/l=2/a", frozenset())
+
+
+@pytest.mark.parametrize(
+    ("purpose", "expected"), [(Purpose.RUN, "acde"), (Purpose.SHOW, "de"), (Purpose.AUDIT, "de")], ids=str
+)
+def test_what_is_read_for_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, purpose: Purpose, expected: str
+) -> None:
+    """Breaks when a plan that is only shown, or an audit, hashes files of which nothing is compared."""
+    make(tmp_path, *(f"d/{name}" for name in "abcde"))
+    tree, read = source(tmp_path, "d"), list[str]()
+    first = tree.plan()
+    recorded = [
+        as_recorded(split(item.name, 0, item.size), first.versions[item.name], done=False) for item in first.items[1:]
+    ]
+    make(tmp_path, "d/c", content="longer than it was")
+    make(tmp_path, "d/e", content='{"a":2}\n')
+    for name in "de":  # copied
+        os.utime(tmp_path / "d" / name, (1, 1))
+
+    def fingerprint_file(file: SourceFile) -> Fingerprint:
+        read.append(file.name[-1])
+        return fingerprint.fingerprint_file(file)
+
+    monkeypatch.setattr(local_places, "fingerprint_file", fingerprint_file)
+    found = tree.plan(None, recorded, purpose)
+    assert ("".join(read), found.changed) == (expected, ("d/c", "d/e"))
+    assert found.versions["d/b"] == first.versions["d/b"] or purpose is not Purpose.RUN
+    assert [version["length"] for version in found.versions.values()] == [item.size for item in found.items]

@@ -133,6 +133,8 @@ def test_up_to_the_last_stable_offset_and_behind_what_is_done(source_on: Callabl
     found = source.plan(None, [done(0, 4, 6), done(0, 0, 4), done(3, 0, 7)])
     assert ranges(found) == [(0, 6, 10), (1, 5, 8)]
     assert json.loads(json.dumps(found.scope)) == found.scope
+    half = replace(done(0, 4, 6), done=False)
+    assert ranges(source.plan(None, [done(0, 0, 4), half]))[0] == (0, 4, 10), "a range that is not done covers nothing"
     cluster.partitions = [(0, 50, 50), (6, 50, 50), (0, 50, 50), (0, 50, 50), (0, 9, 9)]
     again = source.plan(found.scope)
     assert (again.items, again.scope) == (found.items, found.scope), (
@@ -211,6 +213,17 @@ def test_unread_offsets_that_are_gone(source_on: Callable[..., TopicSource]) -> 
         data_loss.refuse(source, listed.gaps * 7)
     assert (raised.value.code, raised.value.exit_code) == ("source-records-deleted", 12)
     assert "--accept-gap" in raised.value.hint
+
+
+def test_unread_offsets_of_ranges_in_force(source_on: Callable[..., TopicSource]) -> None:
+    """Breaks when a range that is done has a gap, or one that was read in part has a gap of what was read."""
+    cluster = Cluster([(0, 9, 9), (0, 9, 9), (0, 9, 9)])
+    source = source_on(cluster)
+    scope = source.plan().scope
+    cluster.partitions = [(7, 9, 9), (7, 9, 9), (7, 9, 9)]
+    half = replace(done(1, 0, 9), done=False, position=3, position_kind=PositionKind.OFFSET)
+    found = source.plan(scope, [done(0, 0, 9), half])
+    assert [gap.text for gap in found.gaps] == ["t-1, offsets 4 to 6", "t-2, offsets 0 to 6"]
 
 
 def test_a_log_that_was_cut_off_and_has_grown_again(source_on: Callable[..., TopicSource]) -> None:
