@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.protocol.source import Item, Purpose, Recorded, Scope, Snapshot, Source
+from eosingest.sources.base import of_known_versions
 from eosingest.sources.postgres import errors
 from eosingest.sources.postgres.catalogue import Found
 from eosingest.sources.postgres.connection import READ_ONLY, Table, connect, conninfo, explained, transaction
@@ -59,6 +60,11 @@ class TableSource(Source):
         For an audit the recorded ranges, in a current snapshot. Raises ChangedError for another table of the same name, or
         other columns than an unfinished run has frozen.
         """
+        # Rows may change, and each is sent as in the snapshot of the run that sends it: the version is the table's identity.
+        snapshot = self._snapshot(scope, recorded, purpose)
+        return of_known_versions(snapshot, self.splits, recorded, lambda item: {"table": item.split.identity})
+
+    def _snapshot(self, scope: Scope | None, recorded: Collection[Recorded], purpose: Purpose) -> Snapshot:
         is_audit = purpose is Purpose.AUDIT
         sent = self.splits.recorded(recorded, done=not is_audit)
         with explained(f"{self._name} could not be listed"):
@@ -99,11 +105,8 @@ class TableSource(Source):
         else:
             items = []
             self._holder.close()  # no task will read: vacuum need not wait
-        # Rows may change, and each is sent as in the snapshot of the run that sends it.
-        versions = {item.name: {"table": item.split.identity} for item in items}
         notes = (as_one_range(found),) if splits and not found.walkable else ()
-        scope = scope if scope is not None else frozen(found.relation, splits)
-        return Snapshot(tuple(items), versions, notes=notes, scope=scope)
+        return Snapshot(tuple(items), notes=notes, scope=scope if scope is not None else frozen(found.relation, splits))
 
     def _refuse_other(self, found: Found, known: Iterable[str]) -> None:
         for identity in known:

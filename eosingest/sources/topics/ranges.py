@@ -164,9 +164,9 @@ def gaps_of(ranges: Iterable[RangeSplit], recorded: Iterable[Recorded], earliest
     return tuple(gap for gap in found if gap is not None)
 
 
-def versions_of(items: Iterable[TopicRange]) -> dict[str, Version]:
-    """Return the topic's id for each range: the record at an offset never changes. Offsets show deleted and cut-off records."""
-    return {item.name: {"topic": item.split.topic_id} for item in items}
+def version_of(item: TopicRange) -> Version:
+    """Return the topic's id: the record at an offset never changes. Offsets show deleted and cut-off records."""
+    return {"topic": item.split.topic_id}
 
 
 def range_name(topic: str, partition: int, start: int) -> str:

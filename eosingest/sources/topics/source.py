@@ -18,6 +18,7 @@ from eosingest.kafka.kafka_python import KafkaPythonAdmin
 from eosingest.kafka.ports import FailureKind, KafkaFailure, TopicDescription
 from eosingest.kafka.topic_reader import TopicReader
 from eosingest.protocol.source import Item, LeftOut, Purpose, Recorded, Scope, Snapshot, Source
+from eosingest.sources.base import of_known_versions
 from eosingest.sources.topics import errors
 from eosingest.sources.topics.client import Table, sink_client, source_client
 from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of, refuse_cut_off
@@ -30,7 +31,7 @@ from eosingest.sources.topics.ranges import (
     as_range,
     gaps_of,
     last_done,
-    versions_of,
+    version_of,
 )
 from eosingest.sources.topics.times import milliseconds
 
@@ -44,7 +45,7 @@ _WORDS = ("earliest", "latest")  # in place of a point in time
 
 
 class TopicSource(Source):
-    """A topic as a source . Methods that query the brokers raise TemporaryError if none answers."""
+    """A topic as a source. Methods that query the brokers raise TemporaryError if none answers."""
 
     wording = WORDING
 
@@ -96,7 +97,8 @@ class TopicSource(Source):
                 notes = held_back(admin, topic, partitions, frozen) if self._table.to in _WORDS else []
         items = frozen.items(len(partitions))
         gaps = gaps_of((item.split for item in items), recorded, [found.earliest for found in partitions])
-        return Snapshot(items, versions_of(items), gaps=gaps, notes=tuple(notes), scope=frozen.to_json())
+        snapshot = Snapshot(items, gaps=gaps, notes=tuple(notes), scope=frozen.to_json())
+        return of_known_versions(snapshot, self.splits, recorded, version_of)
 
     def _recorded(
         self, topic: TopicDescription, partitions: Sequence[Partition], recorded: Collection[Recorded]
@@ -108,7 +110,8 @@ class TopicSource(Source):
         items = sorted(map(TopicRange, there), key=lambda item: item.name)
         gone = sorted({split.item for split in splits} - {item.name for item in items})
         why = _MAY_BE_COMPACTED if topic.config is None else _COMPACTED if compacted else _DELETED
-        return Snapshot(tuple(items), versions_of(items), left_out=(LeftOut("gone", tuple(gone), audited=why),))
+        snapshot = Snapshot(tuple(items), left_out=(LeftOut("gone", tuple(gone), audited=why),))
+        return of_known_versions(snapshot, self.splits, recorded, version_of)
 
     def _frozen(
         self, admin: KafkaPythonAdmin, topic: TopicDescription, partitions: Sequence[Partition], ends: Mapping[int, int]

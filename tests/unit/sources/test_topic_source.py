@@ -220,6 +220,8 @@ def test_unread_offsets_of_ranges_in_force(source_on: Callable[..., TopicSource]
     cluster = Cluster([(0, 9, 9), (0, 9, 9), (0, 9, 9)])
     source = source_on(cluster)
     scope = source.plan().scope
+    other = [replace(done(0, 0, 9), version={"topic": OTHER}), replace(done(1, 0, 9), version={"topic": ID})]
+    assert source.plan(scope, other).changed == ("t-0@0",)
     cluster.partitions = [(7, 9, 9), (7, 9, 9), (7, 9, 9)]
     half = replace(done(1, 0, 9), done=False, position=3, position_kind=PositionKind.OFFSET)
     found = source.plan(scope, [done(0, 0, 9), half])
