@@ -115,6 +115,8 @@ class SparkLauncher:
             )
             if direct is not None:
                 inspected.result()
+                if schema is not None and not same_items and scan.infers_schema:
+                    scan.check_pinned_schema(self._spark.sql(), plan, schema)
                 self._reading = direct_reading(direct, schema, most_tasks)
                 return replace(self._reading.prepared, slots=slots)
             sql = self._spark.sql()  # takes 1.5 s, during which tasks inspect

@@ -9,7 +9,6 @@ expression language, Spark SQL. Both ways give the same records, positions and r
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -25,31 +24,21 @@ from eosingest.errors import EosingestError, FatalError, TemporaryError, listed
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import Item
-from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
-from eosingest.records.encoding import Encoding
 from eosingest.spark import plan_checks
+from eosingest.spark.bare_columns import StraightReader, bare_columns
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
 from eosingest.spark.record_columns import (
-    CHECKSUM,
-    HEADER,
-    HEADERS,
-    HEADERS_TYPE,
-    METADATA,
-    PARTITION,
-    POSITION,
     SPLIT,
-    TIMESTAMP,
     RecordSettings,
 )
 from eosingest.spark.scan import Direct, OtherRows, SplitFrame
 from eosingest.spark.without_pandas import map_in_arrow
-from eosingest.spark.worker import listed_headers, to_batch
-from eosingest.spec.expressions import quote_name, tokens
+from eosingest.spec.expressions import quote_name
 
 SCAN_NODES = frozenset({"RangeExec", "MapInArrowExec"})
-_BYTES = ("STRING", "BINARY")
+_NULLS = "__eosingest_nulls"
 
 
 @dataclass(frozen=True)
@@ -90,6 +79,7 @@ class PythonScan:
     narrowed: Callable[[frozenset[str]], ArrowReader] | None = None
 
     scan_nodes = SCAN_NODES
+    infers_schema = False
 
     @property
     def schema(self) -> str:
@@ -117,15 +107,28 @@ class PythonScan:
     def frame(
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
     ) -> PythonRows:
-        """Return rows that the reader reads in Spark's tasks; done splits are not read."""
+        """Return rows that the reader reads in Spark's tasks; done splits are not read.
+
+        With `narrowed`, the columns that the records do not use are not read (`PythonRows.fitted`).
+        """
         pending = {planned.id for planned in plan.pending}
         splits = [split for split in planned_splits(plan) if split.planned.id in pending]
         tasks = deal(splits, most_tasks)
-        read = StructType.fromDDL(_ddl({**self.columns, **self.hidden}))
-        types = StructType([*cast(StructType, read), StructField(SPLIT, LongType())])
-        function = _RowsOfTasks(self.reader, tasks, _arrow_schema(types), resumed and self.position is not None)
-        rows = map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), function, types)
-        return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position)
+
+        def rows_of(reader: ArrowReader, columns: Mapping[str, str]) -> DataFrame:
+            read = cast(StructType, StructType.fromDDL(_ddl({**columns, **self.hidden})))
+            types = StructType([*read, StructField(SPLIT, LongType())])
+            function = _RowsOfTasks(reader, tasks, arrow_schema(types), resumed and self.position is not None)
+            return map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), function, types)
+
+        def narrow(used: frozenset[str]) -> DataFrame:
+            assert self.narrowed is not None
+            rows = rows_of(self.narrowed(used), {name: kind for name, kind in self.columns.items() if name in used})
+            return _with_nulls(rows, {name: kind for name, kind in self.columns.items() if name not in used})
+
+        rows = rows_of(self.reader, self.columns)
+        narrowed = narrow if self.narrowed is not None else None
+        return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position, narrowed)
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
@@ -142,11 +145,18 @@ class PythonScan:
         return None
 
 
-def _arrow_schema(types: StructType) -> pa.Schema:
+def arrow_schema(types: StructType) -> pa.Schema:
     """Return the schema in Arrow's types, with timestamps in UTC. pyspark 4.3 requires their zone, 4.0 does not."""
     convert: Any = to_arrow_schema
     schema: pa.Schema = convert(types, **({"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}))
     return schema
+
+
+def _with_nulls(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
+    """Return the rows with columns of nulls: all in one expression, since each takes a call into the JVM."""
+    struct = ", ".join(f"{quote_name(name)}: {kind}" for name, kind in columns.items())
+    nulls = functions.expr(f"CAST(NULL AS STRUCT<{struct}>)").alias(_NULLS)
+    return rows.select("*", nulls).select(functions.expr(f"* EXCEPT ({_NULLS})"), functions.expr(f"{_NULLS}.*"))
 
 
 def _ddl(columns: Mapping[str, str]) -> str:
@@ -165,151 +175,15 @@ def planned_splits(plan: Plan) -> list[PythonSplit]:
     return list(found.values())
 
 
-# ---- straight to the producer ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class BareColumns:
-    """The source columns that are the records' key, value, headers, timestamp and partition.
-
-    `header_column` has all headers of a record.
-    """
-
-    key: str | None
-    value: str
-    headers: Mapping[str, str]
-    timestamp: str | None = None
-    partition: str | None = None
-    header_column: str | None = None
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The columns that are sent."""
-        named = (self.key, self.value, self.timestamp, self.partition, self.header_column, *self.headers.values())
-        return frozenset(name for name in named if name is not None)
-
-
-def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareColumns | None:
-    """Return the columns that a spec sends unchanged as the parts of a record; None for any other spec."""
-    if records.where is not None or records.select != ("*",):
-        return None
-    names = {name.lower(): name for name in columns}
-    if len(names) < len(columns):
-        return None  # names that differ in case only: Spark decides which is meant
-    missing = list[str | Encoding]()
-
-    def bare(expression: str | Encoding | None, kinds: Sequence[str]) -> str | None:
-        if expression is None:
-            return None
-        found = [] if isinstance(expression, Encoding) else tokens(expression)
-        name = names.get(found[0].name) if len(found) == 1 else None
-        if name is None or columns[name] not in kinds:
-            missing.append(expression)
-        return name
-
-    made = BareColumns(
-        bare(records.key, _BYTES),
-        bare(records.value, _BYTES) or "",
-        {name: bare(text, _BYTES) or "" for name, text in records.headers.items()},
-        bare(records.timestamp, ("TIMESTAMP",)),
-        bare(records.partition, ("INT",)),
-        bare(records.header_column, (HEADERS_TYPE,)),
-    )
-    return None if missing else made
-
-
-@dataclass(frozen=True)
-class StraightReader:
-    """Yields bare columns as record columns (`direct.DirectReader`), with the same record hashes as Spark's.
-
-    `position` as in `PythonScan`.
-    """
-
-    reader: ArrowReader
-    bare: BareColumns
-    position: str | None = None
-
-    def read(self, split: PythonSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
-        """Yield the rows of a split; see `direct.DirectReader`."""
-        rows = 0
-        for found in self.reader.read(split, committed):
-            if len(found):
-                made = to_batch(self._records(split.key, found), tuple(self.bare.headers), several=False)
-                yield replace(made, first_row=rows)
-                rows += len(found)
-
-    def _records(self, key: int, found: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the record columns (record_columns.py) of a batch."""
-        values = _as_bytes(found.column(self.bare.value))
-        columns = {"value": values, SPLIT: pa.array(np.full(len(found), key, np.int64))}
-        keys: Sequence[bytes | None] = [None] * len(found)
-        if self.bare.key is not None:
-            columns["key"] = _as_bytes(found.column(self.bare.key))
-            keys = columns["key"].to_pylist()
-        hashes = checksum.record_hashes(zip(keys, values.to_pylist(), strict=True))
-        columns[CHECKSUM] = _signed(hashes)
-        if self.position is not None:
-            columns[POSITION] = found.column(self.position)
-        if self.bare.partition is not None:
-            columns[PARTITION] = found.column(self.bare.partition)
-        metadata = self._metadata_columns(found)
-        if metadata:
-            columns |= metadata
-            columns[METADATA] = _signed(self._metadata(hashes, metadata))
-        return pa.RecordBatch.from_pydict(columns)
-
-    def _metadata_columns(self, found: pa.RecordBatch) -> dict[str, pa.Array[Any]]:
-        """Return the record columns of headers and timestamp; none where the records have neither."""
-        bare = self.bare
-        columns = {
-            f"{HEADER}{index}": _as_bytes(found.column(name)) for index, name in enumerate(bare.headers.values())
-        }
-        if bare.header_column is not None:
-            columns[HEADERS] = found.column(bare.header_column)
-        if bare.timestamp is not None:
-            columns[TIMESTAMP] = _milliseconds(found.column(bare.timestamp))
-        return columns
-
-    def _metadata(self, hashes: Sequence[int], columns: Mapping[str, pa.Array[Any]]) -> Iterator[int]:
-        """Yield the metadata hash of each row, as Spark computes it (record_columns.py)."""
-        named = [columns[f"{HEADER}{index}"].to_pylist() for index, _ in enumerate(self.bare.headers)]
-        rows = zip(*named, strict=True) if named else itertools.repeat((), len(hashes))
-        listed = listed_headers(columns[HEADERS]) if HEADERS in columns else None
-        has_timestamp = TIMESTAMP in columns
-        times = columns[TIMESTAMP].to_pylist() if has_timestamp else itertools.repeat(None, len(hashes))
-        more = listed if listed is not None else itertools.repeat((), len(hashes))
-        for found, row, others, time in zip(hashes, rows, more, times, strict=True):
-            headers = [*zip(self.bare.headers, row, strict=True), *others]
-            yield checksum.metadata_hash(found, headers, time, has_timestamp=has_timestamp)
-
-
-def _as_bytes(column: pa.Array[Any]) -> pa.Array[Any]:
-    """Return a string or binary column as binary, without a copy."""
-    if pa.types.is_string(column.type):
-        return column.cast(pa.binary())
-    return column.cast(pa.large_binary()) if pa.types.is_large_string(column.type) else column
-
-
-def _milliseconds(column: pa.Array[Any]) -> pa.Array[Any]:
-    """Return a column of timestamps as milliseconds since 1970, rounded down as Spark's unix_millis does."""
-    if column.type.unit == "ms":
-        return column.cast(pa.int64())
-    units = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    given = units.is_valid().to_numpy(zero_copy_only=False)
-    rounded: pa.Array[Any] = pa.array(units.fill_null(0).to_numpy() // 1000, mask=~given)
-    return rounded
-
-
-def _signed(hashes: Iterable[int]) -> pa.Array[Any]:
-    return pa.array(np.fromiter(hashes, np.uint64).view(np.int64))
-
-
 # ---- through Spark SQL -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class PythonRows:
-    """Rows that Python reads in Spark's tasks (`scan.SplitFrame`): each of the `tasks` partitions has its own splits."""
+    """Rows that Python reads in Spark's tasks (`scan.SplitFrame`): each of the `tasks` partitions has its own splits.
+
+    `narrow` returns the same rows with values in only some columns, null in the others.
+    """
 
     rows: DataFrame
     visible: tuple[str, ...]
@@ -317,6 +191,7 @@ class PythonRows:
     splits: Sequence[PythonSplit]
     tasks: int
     position_column: str | None = None
+    narrow: Callable[[frozenset[str]], DataFrame] | None = None
 
     split_last = False
     check_items = check_all = None  # the reader proves what it reads
@@ -332,8 +207,11 @@ class PythonRows:
         return functions.col(quote_name(self.position_column)) if self.position_column is not None else None
 
     def fitted(self, records: DataFrame) -> SplitFrame:
-        """Return this frame: Spark can execute any plan over it."""
-        return self
+        """Return this frame, or one that reads only the columns that the records use."""
+        if self.narrow is None:
+            return self
+        used = plan_checks.referenced(records) & set(self.visible)
+        return self if len(used) == len(self.visible) else replace(self, rows=self.narrow(frozenset(used)), narrow=None)
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
         """Check that the plan has each number of the range once, in a separate partition: each split is read once."""

@@ -100,6 +100,10 @@ class Scan(Protocol):
     def scan_nodes(self) -> frozenset[str]:
         """The classes of physical plan nodes that may read the source."""
 
+    @property
+    def infers_schema(self) -> bool:
+        """Whether the schema was inferred, also where tasks read the source themselves: `check_pinned_schema` is needed."""
+
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
         """Return the Spark settings that reading requires; they override the user's, and are checked in the running Spark."""
 

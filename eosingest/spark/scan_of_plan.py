@@ -21,6 +21,7 @@ class ScanOfPlan(ABC):
     """A Scan that uses the PythonScan of each plan, which `of` makes."""
 
     scan_nodes = SCAN_NODES
+    infers_schema = False
 
     @abstractmethod
     def of(self, plan: Plan) -> PythonScan:

@@ -33,7 +33,7 @@ NARROWED: list[tuple[pa.Array, str]] = [
     (pa.array([300], pa.int16()), "TINYINT"),
     (pa.array([70_000], pa.int32()), "SMALLINT"),
     (pa.array([3_000_000_000], pa.int64()), "INT"),
-    (pa.array([3_000_000_000], pa.int64()), "DOUBLE"),
+    (pa.array([2**53 + 1], pa.int64()), "DOUBLE"),
     (pa.array([3_000_000_000], pa.int64()), "STRING"),
     (pa.array([3_000_000_000], pa.int64()), "DECIMAL(10,0)"),
     (pa.array([3_000_000_000], pa.int64()), "TIMESTAMP"),
@@ -108,8 +108,13 @@ def test_every_file_is_looked_at(lab: Lab) -> None:  # noqa: F811
         files["z.x"] = packed(format, pa.array([2**40], pa.int64()), names="C")
         with pytest.raises(FatalError, match=r"z\.x: column C is BIGINT, and would be read as INT"):
             lab.values(format, files, schema="c INT")
-        with pytest.raises(FatalError, match=r"column c is INT in .*0\.x \(and 4 more files\) and BIGINT in .*z\.x"):
-            lab.values(format, files)
+        if format == "parquet":
+            assert len(lab.values(format, files)) == 6
+        else:
+            with pytest.raises(
+                FatalError, match=r"column c is INT in .*0\.x \(and 4 more files\) and BIGINT in .*z\.x"
+            ):
+                lab.values(format, files)
         assert len(lab.values(format, files, schema="c BIGINT")) == 6
 
 
@@ -133,8 +138,7 @@ def test_types_that_spark_does_not_have(lab: Lab) -> None:  # noqa: F811
             lab.values("parquet", packed("parquet", pa.array([5], kind)))
         assert "source.schema" in caught.value.hint
     assert lab.values("parquet", packed("parquet", pa.array([5], pa.time64("us"))), schema="c BIGINT") == [b'{"c":5}']
-    with pytest.raises(FatalError, match="column c is compressed with BROTLI"):
-        lab.values("parquet", packed("parquet", pa.array([5]), compression="brotli"))
+    assert lab.values("parquet", packed("parquet", pa.array([5]), compression="brotli")) == [b'{"c":5}']
     zoned = packed("orc", pa.array([_TIME], pa.timestamp("us", "UTC")))
     with pytest.raises(FatalError, match="column c is of ORC's type timestamp with local time zone"):
         lab.values("orc", zoned)
@@ -171,8 +175,8 @@ def test_parquet_dates_of_any_age(lab: Lab) -> None:  # noqa: F811
 def test_unsigned_integers(lab: Lab) -> None:  # noqa: F811
     for kind, most in ((pa.uint8(), 2**8), (pa.uint16(), 2**16), (pa.uint32(), 2**32), (pa.uint64(), 2**64)):
         assert lab.values("parquet", packed("parquet", pa.array([most - 1], kind))) == [b'{"c":%d}' % (most - 1)]
-    with pytest.raises(FatalError, match="column c is BIGINT, and would be read as DOUBLE"):
-        lab.values("parquet", packed("parquet", pa.array([2**32 - 1], pa.uint32())), schema="c DOUBLE")
+    with pytest.raises(FatalError, match=r"column c is DECIMAL\(20,0\), and would be read as DOUBLE"):
+        lab.values("parquet", packed("parquet", pa.array([2**32 - 1], pa.uint64())), schema="c DOUBLE")
 
 
 @pytest.mark.parametrize("format", ["parquet", "orc"])

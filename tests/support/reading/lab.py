@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, make_plan
@@ -27,10 +27,11 @@ from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
+from eosingest.sources.files.reading.parquet_scan import ParquetScan
 from eosingest.sources.files.reading.rows import ReadSettings, file_rows
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource
-from eosingest.spark import python_scan
+from eosingest.spark import causes, failures, python_scan
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
 from tests.support.reading.independent import plain
@@ -66,9 +67,19 @@ class Pending:
     def in_python(self) -> bool:
         return FORMATS[self.read.format].is_read_in_python
 
+    @property
+    def needs_no_jvm(self) -> bool:
+        """Say whether its schema can be parsed without one."""
+        return self.in_python and self.read.format == "xml"
+
+    @property
+    def scan(self) -> XmlScan | ParquetScan:
+        """How Python reads it."""
+        return (ParquetScan if self.read.format == "parquet" else XmlScan)(self.read, self.read)
+
     def rows(self) -> list[Any]:
         """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON."""
-        reader = XmlScan(self.read, self.read)._reader(self.plan)
+        reader = self.scan.of(self.plan).reader
         batches = (batch for split in python_scan.planned_splits(self.plan) for batch in reader.read(split, None))
         return [_as_json(row, pa.struct(list(batch.schema))) for batch in batches for row in batch.to_pylist()]
 
@@ -115,8 +126,9 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     if not plan.pending_items:
         return []
     if FORMATS[asked.format].is_read_in_python:
-        XmlScan(read, read).inspect(None, plan, direct=False, slots=2)
-        return Pending(read, plan, base_path)
+        pending = Pending(read, plan, base_path)
+        pending.scan.inspect(None, plan, direct=False, slots=2)
+        return pending
     as_lines = takes_lines(read, {}, plan, base_path)
     inspect_pending(None, read, plan, as_lines=as_lines, slots=2)
     return _lines(plan, line_separator(read)) if as_lines else Pending(read, plan, base_path)
@@ -203,7 +215,7 @@ class Lab:
         table, _ = frame.source.verified(frame.records)
         splits = {key: table[key] for key in keys}
         by_split: dict[int, list[Any]] = {key: [] for key in splits}
-        for row in frame.records.coalesce(1).collect():  # all columns, or Spark would not compute some
+        for row in _collected(frame.records):
             by_split[row[SPLIT]].append(row)
         found = []
         for each in together:
@@ -216,11 +228,19 @@ class Lab:
     def _frame(self, first: Pending, plan: Plan) -> tuple[RecordFrame, list[int]]:
         """Return the record columns, and the hashes of the splits in the plan's order."""
         if first.in_python:
-            rows = XmlScan(first.read, first.read).frame(self.spark, plan, None, 1)
+            rows = first.scan.frame(self.spark, plan, None, 1)
             return record_frame(rows, first.read), [split.key for split in python_scan.planned_splits(plan)]
         files = file_rows(self.spark, first.read, plan, first.base_path)
         keys = [key for key, _, _ in file_splits.planned_splits(plan, files.scheme)]
         return record_frame(files, first.read), keys
+
+
+def _collected(records: DataFrame) -> list[Any]:
+    """Return all columns, or Spark would not compute some. Raises the error of a reader in a worker as it was."""
+    try:
+        return records.coalesce(1).collect()
+    except failures.FROM_THE_JVM as error:
+        raise failures.by_a_reader(causes.text_of(error)) or error from error
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,7 @@ def play(cases: Iterable[Case], folder: Path, lab: Lab | None) -> dict[str, Outc
             continue
         if not isinstance(found, Pending):
             outcomes[case.id] = Outcome(_rows(case, found))
-        elif lab is None and found.in_python:
+        elif lab is None and found.needs_no_jvm:
             outcomes[case.id] = _read_in_python(found)
         elif lab is not None:
             batches.setdefault(_batch(case, found), []).append((case, found))

@@ -12,9 +12,10 @@ import pytest
 from eosingest.errors import ChangedError, EosingestError, FatalError, TemporaryError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.records import checksum
+from eosingest.spark.bare_columns import BareColumns, StraightReader, bare_columns
 from eosingest.spark.failures import by_a_reader, in_words
 from eosingest.spark.positions import OffsetPositions
-from eosingest.spark.python_scan import BareColumns, PythonSplit, StraightReader, bare_columns
+from eosingest.spark.python_scan import PythonSplit
 from eosingest.spark.record_columns import RecordSettings
 from tests.support.builders import planned_split, source_file
 

@@ -12,6 +12,7 @@ PARQUET = FileFormat(
     is_compressed_inside=True,
     is_by_columns=True,
     has_footers=True,
+    is_read_in_python=True,
 )
 ORC = FileFormat(
     name="orc",

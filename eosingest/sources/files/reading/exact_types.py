@@ -22,6 +22,7 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     MapType,
+    NullType,
     ShortType,
     StringType,
     StructField,
@@ -33,6 +34,7 @@ from eosingest.errors import FatalError, listed
 from eosingest.sources.files.reading.columnar import FORMAT_NAMES, NUMBERED, Footer, Unreadable
 
 _NAMED_AT_MOST = 10
+_MOST_DIGITS = 38
 _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 19}
 _ORDER = list(_DIGITS)
 _NANOS_AS_LONG = (
@@ -68,7 +70,7 @@ def _refuse_packed(footer: Footer, schema: StructType, case: bool) -> None:
     for name, codec in footer.packed.items():
         if _folded(name, case) in read:
             raise FatalError(
-                f"{footer.example}: column {name} is compressed with {codec}, which Spark does not bring along",
+                f"{footer.example}: column {name} is compressed with {codec}, which cannot be decompressed",
                 code="unreadable-column",
                 hint="nothing of this run was sent; write the file with zstd, snappy or gzip",
             )
@@ -98,6 +100,75 @@ def _way_out(name: str, kind: Unreadable) -> str:
     if kind.stored is None:
         return f"{nanos}write the column as another type, or list the columns to read, without {name}, in source.schema"
     return f"{nanos}list the columns in source.schema: {name} {type_words(kind.stored)} gives the stored values"
+
+
+def merged(footers: Sequence[Footer], format: str, *, case: bool) -> StructType:
+    """Return the columns of all footers, each with the narrowest of its types that holds the others.
+
+    Raises FatalError that names two files if no type of a column does.
+    """
+    found: dict[str, tuple[StructField, Footer]] = {}
+    for footer in footers:
+        for name, kind in footer.columns.items():
+            assert isinstance(kind, DataType), "refuse_unreadable comes first"
+            known, other = found.setdefault(_folded(name, case), (StructField(name, kind), footer))
+            both = _wider(known.dataType, kind, format, case)
+            if both is None:
+                raise FatalError(
+                    f"column {name} is {type_words(known.dataType)} in {other.example} and {type_words(kind)} in"
+                    f" {footer.example}",
+                    code="type-mismatch",
+                    hint=f"nothing of this run was sent; {_holding_both(name, known.dataType, kind)}",
+                )
+            if both != known.dataType:
+                found[_folded(name, case)] = (StructField(known.name, both), footer)
+    return StructType([field for field, _ in found.values()])
+
+
+def _holding_both(name: str, one: DataType, other: DataType) -> str:
+    if {type(one), type(other)} == {LongType, DoubleType}:
+        return (
+            f"list the columns in source.schema, with {name} DOUBLE, which holds whole numbers up to 2^53, or give these files"
+            " a separate job"
+        )
+    return "give these files a separate job, or write them with one type"
+
+
+def _wider(one: DataType, other: DataType, format: str, case: bool) -> DataType | None:
+    """Return a type that holds every value of both, None if there is none: of structs it has the fields of both."""
+    if isinstance(one, StructType) and isinstance(other, StructType):
+        fields = {_folded(field.name, case): field for field in one.fields}
+        for field in other.fields:
+            known = fields.setdefault(_folded(field.name, case), field)
+            kind = _wider(known.dataType, field.dataType, format, case)
+            if kind is None:
+                return None
+            fields[_folded(field.name, case)] = StructField(known.name, kind)
+        return StructType([*fields.values()])
+    if isinstance(one, ArrayType) and isinstance(other, ArrayType):
+        element = _wider(one.elementType, other.elementType, format, case)
+        return None if element is None else ArrayType(element)
+    if isinstance(one, MapType) and isinstance(other, MapType):
+        key = _wider(one.keyType, other.keyType, format, case)
+        value = _wider(one.valueType, other.valueType, format, case)
+        return None if key is None or value is None else MapType(key, value)
+    if _always_holds(one, other, format):
+        return other
+    if _always_holds(other, one, format):
+        return one
+    if isinstance(one, DecimalType) and isinstance(other, DecimalType):
+        scale = max(one.scale, other.scale)
+        digits = max(one.precision - one.scale, other.precision - other.scale) + scale
+        return DecimalType(digits, scale) if digits <= _MOST_DIGITS else None
+    return None
+
+
+def _always_holds(own: DataType, read: DataType, format: str) -> bool:
+    """Say whether `read` holds every value of `own`, of the same kind: no text of bytes, no fraction of a whole number."""
+    if isinstance(own, NullType) or own == read:
+        return True
+    is_kept = (type(own) in _DIGITS and type(read) in _DIGITS) or isinstance(own, FloatType | DecimalType)
+    return is_kept and holds(own, read, format)
 
 
 def _problems(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
@@ -182,10 +253,12 @@ def type_words(kind: DataType) -> str:
 
 
 def holds(own: DataType, read: DataType, format: str) -> bool:
-    """Say whether Spark reads every value of the file's `own` type as the same value of type `read`."""
+    """Say whether every value of the file's `own` type is read as the same value of type `read`, or refused."""
     if own == read:
         return True
     kind, to = type(own), type(read)
+    if format == "parquet" and (kind is NullType or (kind, to) == (LongType, DoubleType)):
+        return True  # each value is checked when it is read (parquet_values.py)
     if format == "avro" and not isinstance(own, DecimalType):
         return (kind, to) in ((IntegerType, LongType), (IntegerType, DoubleType), (FloatType, DoubleType))
     if kind in _DIGITS and to in _DIGITS:

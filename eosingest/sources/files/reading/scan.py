@@ -76,6 +76,7 @@ class FileScan:
     by_paths: bool = False
 
     scan_nodes = file_splits.SCAN_NODES
+    infers_schema = False  # that of lines is fixed
 
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
         """See `spark_conf`."""
@@ -165,6 +166,10 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         **vars(records),
     )
     # Readers in Python import Arrow and Kafka's client, which takes a third of a second; Spark's own readers need neither.
+    if table.format == "parquet":
+        from eosingest.sources.files.reading.parquet_scan import ParquetScan
+
+        return ParquetScan(read, records, table.recursive, conf=conf)
     if FORMATS[table.format].is_read_in_python:
         from eosingest.sources.files.reading.xml_scan import XmlScan
 

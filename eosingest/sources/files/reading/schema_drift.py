@@ -7,7 +7,7 @@ a wider type, ends the run, with an error that names the file and a schema that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
@@ -68,15 +68,36 @@ def check_pinned_schema(
         # A column without any value is inferred as STRING: that is no conflict with the pinned type.
         found = _with_values_only(spark, settings, plan, base_path, found, pinned)
         differences = list(compare(found, pinned, settings.format))
-    if not differences:
-        return
-    names = _files_of(spark, settings, plan, base_path, pinned)
+    if differences:
+        raise _outgrown(
+            spark, _files_of(spark, settings, plan, base_path, pinned), differences, found, pinned, settings.format
+        )
+
+
+def refuse_outgrown(
+    spark: SparkSession, found: StructType, pinned: StructType, format: str, by_file: Mapping[str, StructType]
+) -> None:
+    """Raise ChangedError if the `pinned` schema does not fit the one that was `found`; `by_file` has each file's columns."""
+    differences = list(compare(found, pinned, format))
+    if differences:
+        names = [name for name, columns in by_file.items() if list(compare(columns, pinned, format))]
+        raise _outgrown(spark, names[:_ASKED_AT_MOST], differences, found, pinned, format)
+
+
+def _outgrown(
+    spark: SparkSession,
+    names: list[str],
+    differences: list[Difference],
+    found: StructType,
+    pinned: StructType,
+    format: str,
+) -> ChangedError:
     where = f"{', '.join(names)}: " if names else ""
     said = listed([str(difference) for difference in differences], _NAMED_AT_MOST, separator="; ", rest="; and {} more")
-    raise ChangedError(
+    return ChangedError(
         f"{where}the job's schema, which was inferred when it began, does not fit the files: {said}",
         code="schema-outgrown",
-        hint=f"{_WAY_OUT}. {_for_both(spark, found, pinned, settings.format)}",
+        hint=f"{_WAY_OUT}. {_for_both(spark, found, pinned, format)}",
     )
 
 

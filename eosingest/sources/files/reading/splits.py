@@ -22,7 +22,7 @@ from eosingest.sources.files.cuts import file_split, split_of
 from eosingest.sources.files.listing.names import metadata_file_path
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.spark.plan_checks import nodes_of
+from eosingest.spark.plan_checks import referenced
 
 SCAN_NODES = frozenset({"FileSourceScanExec"})
 # The start of the path of a row's file in `_metadata.file_path`, and in `input_file_name()`.
@@ -47,11 +47,7 @@ class Piece(NamedTuple):
 
 def reads_only(frame: DataFrame, column: str) -> bool:
     """Say whether the frame needs, of the columns that are read from the files, at most this one."""
-    plan = frame._jdf.queryExecution().optimizedPlan()
-    used = {
-        name for node in nodes_of(plan) if not node.children().isEmpty() for name in _names(node.references().toSeq())
-    }
-    return used & set(file_columns(frame)) <= {column}
+    return referenced(frame) & set(file_columns(frame)) <= {column}
 
 
 def file_columns(frame: DataFrame) -> list[str]:
@@ -64,12 +60,6 @@ def file_columns(frame: DataFrame) -> list[str]:
 def _fields(schema: Any) -> list[str]:
     """Return the names of a schema's fields: one call into the JVM, in place of one for each."""
     return [field["name"] for field in json.loads(schema.json())["fields"]]
-
-
-def _names(attributes: Any) -> list[str]:
-    """Return the names of attributes, which the JVM writes as `name#12L`: one call in place of two for each."""
-    texts = str(attributes.mkString("\0"))
-    return [text.rpartition("#")[0] for text in texts.split("\0")] if texts else []
 
 
 def partitions(frame: DataFrame) -> list[list[Piece]]:
