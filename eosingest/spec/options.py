@@ -115,13 +115,13 @@ _OWNED = {
     "spark.sql.sources.useV1SourceList": "the splits are read back from the plans of these readers",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "the files are listed once, by eosingest",
     "spark.sql.csv.parser.columnPruning.enabled": "it hides corrupt rows",
-    "spark.sql.parquet.filterPushdown": "a filter loses rows by it: NaN, -0.0; rows are filtered when they are read",
+    "spark.sql.parquet.*": "eosingest reads Parquet, and not Spark: see source.options and source.schema",
+    "spark.hadoop.parquet.*": "eosingest reads Parquet, and not Spark: see source.options and source.schema",
     "spark.sql.orc.filterPushdown": "a filter loses rows by it: -0.0, times; rows are filtered when they are read",
     "spark.sql.columnNameOfCorruptRecord": "corrupt rows always end the run with file, split and row named",
     "spark.sql.jsonGenerator.ignoreNullFields": "null fields are always kept",
     "spark.sql.variable.substitute": "it would put this machine's environment into expressions",
     "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": "longer lines would be dropped",
-    "spark.hadoop.parquet.page.verify-checksum.enabled": "checksums that a file carries are always verified",
     "spark.ui.showConsoleProgress": "eosingest shows its own progress",
 }
 PROTECTED_SPARK_CONF: frozenset[str] = frozenset(_OWNED)

@@ -9,13 +9,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from eosingest.app.settings import scan_of, source_of
 from eosingest.cli import main as cli
@@ -283,3 +286,135 @@ def test_the_values_of_xml(row: str, lab: Lab, tmp_path: Path, capsys: pytest.Ca
     """Breaks when an element named like an attribute has a run refuse the file."""
     wrote = written("a.xml", f"<r><i>{row}</i><i>{row}</i></r>".encode(), tmp_path, capsys)
     assert [without_null(json.loads(value or b"")) for value in values(wrote.spec, lab)] == [XML[row]] * 2
+
+
+# ---- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+def packed(table: Any, **options: Any) -> bytes:
+    out = io.BytesIO()
+    parquet.write_table(table if isinstance(table, pa.Table) else pa.table(table), out, **options)
+    return out.getvalue()
+
+
+_UNIQUE = uuid.UUID(int=2**100 + 7)
+# Files, the schema if one is given, and the records.
+PARQUET: dict[str, tuple[dict[str, bytes], str | None, list[Any]]] = {
+    "R1, a column of None in one file": (
+        {"a": packed({"n": [1], "c": pa.nulls(1)}), "b": packed({"n": [2], "c": ["x"]})},
+        None,
+        [{"n": 1, "c": None}, {"n": 2, "c": "x"}],
+    ),
+    "R1, with a schema": (
+        {"a": packed({"n": [1], "c": pa.nulls(1)}), "b": packed({"n": [2], "c": ["x"]})},
+        "n BIGINT, c STRING",
+        [{"n": 1, "c": None}, {"n": 2, "c": "x"}],
+    ),
+    "R1, None alone": ({"a": packed({"n": [1], "c": pa.nulls(1)})}, None, [{"n": 1, "c": None}]),
+    "R2, whole numbers and fractions": (
+        {"a": packed({"n": [1, 2**53]}), "b": packed({"n": [0.5, None]})},
+        "n DOUBLE",
+        [{"n": 1.0}, {"n": float(2**53)}, {"n": 0.5}, {"n": None}],
+    ),
+    "R3, UUID": (
+        {"a": packed({"u": pa.array([_UNIQUE.bytes, None], pa.uuid())})}, None, [{"u": str(_UNIQUE)}, {"u": None}]
+    ),
+    "R8, folders whose column is in the data": (
+        {"k=1/a": packed({"k": [1, 1], "n": [5, 6]}), "k=2/a": packed({"k": [2], "n": [7]})},
+        None,
+        [{"n": 5, "k": 1}, {"n": 6, "k": 1}, {"n": 7, "k": 2}],
+    ),
+    "R10, BYTE_STREAM_SPLIT": (
+        {"a": packed({"x": [0.1, 2.5]}, use_dictionary=False, column_encoding="BYTE_STREAM_SPLIT", data_page_version="2.0")},
+        None,
+        [{"x": 0.1}, {"x": 2.5}],
+    ),
+    "several integers and decimals": (
+        {
+            "a": packed({"i": pa.array([1], pa.int32()), "d": pa.array([Decimal("1.5")], pa.decimal128(5, 1))}),
+            "b": packed({"i": pa.array([2**40]), "d": pa.array([Decimal("0.25")], pa.decimal128(10, 2))}),
+        },
+        None,
+        [{"i": 1, "d": 1.5}, {"i": 2**40, "d": 0.25}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARQUET)
+def test_parquet_is_read(name: str, lab: Lab) -> None:  # noqa: F811
+    files, schema, rows = PARQUET[name]
+    found = lab.values("parquet", {f"{path}.parquet": content for path, content in files.items()}, schema=schema)
+    assert [json.loads(value or b"") for value in found] == rows
+
+
+_NANOS = pa.array([1_577_934_245_123_456_789], pa.timestamp("ns"))
+# Files, the schema if one is given, and the words of message and hint.
+REFUSED: dict[str, tuple[dict[str, bytes], str | None, str, str]] = {
+    "W4, INT96 with nanoseconds": (
+        {"a": packed({"t": _NANOS}, use_deprecated_int96_timestamps=True)},
+        None, "a.parquet: column t: a time with nanoseconds", "without this one",
+    ),
+    "W4, nested": (
+        {"a": packed({"t": pa.StructArray.from_arrays([_NANOS], ["x"])}, use_deprecated_int96_timestamps=True)},
+        None, "column t: a time with nanoseconds", "write the file again",
+    ),
+    "R2, no schema": (
+        {"a": packed({"n": [1]}), "b": packed({"n": [0.5]})},
+        None, "column n is BIGINT in ", "with n DOUBLE",
+    ),
+    "R2, beyond a double": (
+        {"a": packed({"n": [2**53 + 1]}), "b": packed({"n": [0.5]})},
+        "n DOUBLE", "column n: a value does not fit the type double", "source.schema",
+    ),
+    "R8, the folder says something else": (
+        {"k=1/a": packed({"k": [1, 3], "n": [5, 6]})}, None, "its column k has another value than its folder k=", "rename",
+    ),
+    "a decimal of 40 digits": (
+        {"a": packed({"d": pa.array([Decimal("1.5")], pa.decimal256(40, 1))})},
+        None, "column d is of Parquet's type DECIMAL(40,1)", "without d",
+    ),
+    "columns that differ in case": (
+        {"a": packed({"id": [1], "ID": [2]})}, None, "has columns id and ID", "spark.sql.caseSensitive",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_parquet_is_refused(name: str, lab: Lab) -> None:  # noqa: F811
+    files, schema, message, hint = REFUSED[name]
+    with pytest.raises(EosingestError) as raised:
+        lab.values("parquet", {f"{path}.parquet": content for path, content in files.items()}, schema=schema)
+    assert message in raised.value.message and hint in raised.value.hint
+
+
+def test_variant_is_refused_by_name(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+    """And the hint's way works: the other columns are read."""
+    written = lab.spark.sql("SELECT 1 AS n, parse_json('{\"a\":1}') AS v").coalesce(1)
+    written.write.parquet(str(tmp_path / "v"))
+    (file,) = (tmp_path / "v").glob("*.parquet")
+    with pytest.raises(EosingestError, match="column v is of Parquet's type VARIANT") as raised:
+        lab.values("parquet", file.read_bytes())
+    assert "without v, in source.schema" in raised.value.hint
+    assert lab.values("parquet", file.read_bytes(), schema="n INT") == [b'{"n":1}']
+
+
+@pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS"])
+def test_dates_of_the_julian_calendar(kind: str, lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+    """As Spark reads what Spark has written by the calendar of Spark 2."""
+    conf = {
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+        "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+        "spark.sql.parquet.outputTimestampType": kind,
+    }
+    days = "SELECT date_add(DATE'0001-01-03', CAST(id * 97 AS INT)) AS d FROM range(7000)"
+    for name, value in conf.items():
+        lab.spark.conf.set(name, value)
+    try:
+        rows = lab.spark.sql(f"SELECT d, CAST(d AS TIMESTAMP) + INTERVAL 3 SECONDS AS t FROM ({days})").coalesce(1)
+        rows.write.parquet(str(tmp_path / "old"))
+    finally:
+        for name in conf:
+            lab.spark.conf.unset(name)
+    (file,) = (tmp_path / "old").glob("*.parquet")
+    expected = lab.spark.read.parquet(str(file)).selectExpr("to_json(struct(*)) AS v").collect()
+    assert lab.values("parquet", file.read_bytes()) == [row.v.encode() for row in expected]

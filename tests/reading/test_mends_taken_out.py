@@ -41,6 +41,7 @@ from eosingest.sources.files.reading import (
     hadoop_codecs,
     inspect_files,
     lossy_values,
+    parquet_scan,
     rows,
     spark_reader,
     valid_text,
@@ -338,15 +339,9 @@ SWITCHES = [
     ),
     # Parquet and ORC
     Switch(
-        "page checksums are passed over",
-        None,
-        ("parquet/flipped/NONE", "parquet/flipped/snappy"),
-        conf=(("parquet.page.verify-checksum.enabled", "false"),),
-    ),
-    Switch(
         "Parquet's types are not compared",
-        _set(data_schema, "refuse_misread", _nothing),
-        ("parquet/type/INT as", "parquet/type/uint32 as DOUBLE"),
+        _set(parquet_scan, "refuse_misread", _nothing),
+        ("parquet/type/INT as",),
     ),
     Switch(
         "ORC's types are not compared",
@@ -358,7 +353,7 @@ SWITCHES = [
     Switch(
         "one file's footer speaks for all",
         _first_file_speaks_for_all(),
-        ("parquet/files/a column", "orc/files/a column"),
+        ("orc/files/a column",),
     ),
     # Avro
     Switch(
@@ -394,13 +389,13 @@ SWITCHES = [
     Switch(
         "bytes are a string",
         _set(valid_text, "guarded", lambda rows, stored: rows),
-        ("avro/beyond/string", "parquet/no utf-8/", "orc/no utf-8/"),
+        ("avro/beyond/string", "orc/no utf-8/"),
     ),
     Switch(
         "statistics leave rows out",
         None,
-        ("parquet/where/", "orc/where/"),
-        conf=(("spark.sql.parquet.filterPushdown", "true"), ("spark.sql.orc.filterPushdown", "true")),
+        ("orc/where/",),
+        conf=(("spark.sql.orc.filterPushdown", "true"),),
     ),
     Switch(
         "keys are addresses",
@@ -428,13 +423,13 @@ SWITCHES = [
     Switch(
         "folders are numbers and times",
         None,
-        ("json/folders/k=", "parquet/folders/k="),
+        ("json/folders/k=", "orc/folders/k="),
         conf=(("spark.sql.sources.partitionColumnTypeInference.enabled", "true"),),
     ),
     Switch(
         "folders are what the reader says",
         _set(lossy_values, "misread_folders", lambda *_: {}),
-        ("parquet/folders/k=", "orc/folders/k="),
+        ("orc/folders/k=",),
         (" as ",),
     ),
     Switch(

@@ -1,9 +1,9 @@
 """Decides the columns and types with which files are read: those of the given schema, the pinned one, or an inferred one.
 
-Between the plan and rows.py, which adds the specifics of JSON and CSV. Parquet, ORC and Avro store a schema in each file, and
-that of every pending file is read (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data:
-Spark appends them, as strings unless the schema says otherwise (spark/required_settings.py), so that their type never depends
-on which folders are pending.
+Between the plan and rows.py, which adds the specifics of JSON and CSV. ORC and Avro store a schema in each file, and that
+of every pending file is read (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data: Spark
+appends them, as strings unless the schema says otherwise (spark/required_settings.py), so that their type never depends on
+which folders are pending.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Files:
     def _read_footers(self, files: Sequence[SourceFile]) -> list[Footer]:
         if self._format == "avro":
             return avro_schema.read_headers(self._spark, files)
-        return read_footers(self._spark, self._format, files)
+        return read_footers(self._spark, files)
 
     def infer(self, reader: SparkReader, files: Sequence[SourceFile], merge: bool) -> StructType:
         """Return the schema that Spark infers from all files, without the columns of folders. Raises FatalError.
 
-        `reader` must have no `basePath`. `merge`: merge the schemas of all Parquet or ORC files (`mergeSchema`).
+        `reader` must have no `basePath`. `merge`: merge the schemas of all ORC files (`mergeSchema`).
         """
         if self._format in WITH_FOOTERS:
             refuse_unreadable(self.footers, self._format)

@@ -1,8 +1,8 @@
 """Checks that each column of Parquet, ORC and Avro is read exactly: compares the type to read it as with the file's own type.
 
-Between the footers (columnar.py, avro_schema.py) and the schema that is given, pinned or inferred (data_schema.py). Spark
-silently casts ORC to any given type, with nulls for values that do not fit; it reads Parquet's 32-bit integers as shorter ones,
-as dates, and the reverse, and Avro's numbers as dates and times. Here a type other than the file's own must hold every value of
+Between the footers (columnar.py, avro_schema.py, parquet_columns.py) and the schema that is given, pinned or inferred
+(data_schema.py, parquet_scan.py). Spark silently casts ORC to any given type, with nulls for values that do not fit, and reads
+Avro's numbers as dates and times. Here a type other than the file's own must hold every value of
 the file's own type.
 """
 

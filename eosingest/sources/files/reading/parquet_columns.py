@@ -66,10 +66,9 @@ _BYTES = (types.is_binary, types.is_large_binary, types.is_binary_view, types.is
 
 @dataclass(frozen=True)
 class TypeSettings:
-    """Settings of the spec's `spark.conf` that give columns another type."""
+    """Settings of the spec's `spark.conf` that give columns another type: times in nanoseconds that of a BIGINT."""
 
     nanos_as_long: bool = False
-    binary_as_string: bool = False
 
 
 @dataclass(frozen=True)
@@ -164,7 +163,7 @@ def _leaf(kind: Any, leaf: Any, settings: TypeSettings) -> DataType | Unreadable
     if logical in ("GEOMETRY", "GEOGRAPHY") or leaf.converted_type == "INTERVAL":
         return Unreadable(logical if leaf.converted_type != "INTERVAL" else "INTERVAL")
     if any(is_bytes(kind) for is_bytes in _BYTES):
-        return StringType() if settings.binary_as_string and not types.is_fixed_size_binary(kind) else BinaryType()
+        return BinaryType()
     if types.is_decimal(kind):
         fits = kind.precision <= _MOST_DIGITS and 0 <= kind.scale <= kind.precision
         return (

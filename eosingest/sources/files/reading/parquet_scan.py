@@ -88,9 +88,7 @@ class ParquetScan(FilesInPython):
         return PythonScan(self.records, reader, types, narrowed=reader.narrowed)
 
     def _settings(self) -> TypeSettings:
-        return TypeSettings(
-            self._is_set("spark.sql.legacy.parquet.nanosAsLong"), self._is_set("spark.sql.parquet.binaryAsString")
-        )
+        return TypeSettings(self._is_set("spark.sql.legacy.parquet.nanosAsLong"))
 
     def _rules(self) -> Rules:
         options = {name.lower(): value.upper() for name, value in self.read.options.items()}

@@ -34,7 +34,6 @@ _READERS = {
     "csv": f"{_DATASOURCES}.csv.CSVFileFormat",
     "json": f"{_DATASOURCES}.json.JsonFileFormat",
     "orc": f"{_DATASOURCES}.orc.OrcFileFormat",
-    "parquet": f"{_DATASOURCES}.parquet.ParquetFileFormat",
     "text": f"{_DATASOURCES}.text.TextFileFormat",
 }
 # Otherwise Spark may drop the files of an index, and list the bucket itself.
