@@ -12,8 +12,9 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.options import reader_options
+from eosingest.sources.files.reading.parquet_scan import ParquetScan
 from eosingest.sources.files.reading.rows import ReadSettings
-from eosingest.sources.files.reading.schema_drift import check_pinned_schema
+from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.source import FileSource
 from tests.reading.test_parquet_orc_types import packed
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -74,8 +75,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(content)
         source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
-        listing = source.plan()
-        plan = make_plan(source, {}, 1 << 20, listing)
+        plan = make_plan(source, {}, 1 << 20, source.plan())
         options = reader_options(format, _HEADER if format == "csv" else {}, has_schema=False)
         settings = ReadSettings(
             format=format,
@@ -88,12 +88,12 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
             headers={},
             timestamp=None,
         )
-        arguments: Any = (lab.spark, settings, plan, source.partition_base(listing.items), pinned)
+        scan: Any = ParquetScan(settings, settings) if format == "parquet" else FileScan(settings, {})
         if not said:
-            check_pinned_schema(*arguments)
+            scan.check_pinned_schema(lab.spark, plan, pinned)
             continue
         with pytest.raises(ChangedError, match=said) as caught:
-            check_pinned_schema(*arguments)
+            scan.check_pinned_schema(lab.spark, plan, pinned)
         assert caught.value.code == "schema-outgrown"
         assert (f'schema = "{both}"' if both else "a separate job") in caught.value.hint
         assert "until the job is complete" in caught.value.hint
@@ -126,7 +126,6 @@ def test_a_folder_column_that_the_data_has_too(lab: Lab) -> None:  # noqa: F811
     for format, content in (
         ("json", b'{"n":1,"K":2}\n'),
         ("csv", b"n,K\n1,2\n"),
-        ("parquet", packed("parquet", pa.array([1]), pa.array([2]), names="n,K")),
         ("orc", packed("orc", pa.array([1]), pa.array([2]), names="n,K")),
     ):
         with pytest.raises(FatalError, match="a column K, and the files are in folders"):

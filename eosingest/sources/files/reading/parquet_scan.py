@@ -144,8 +144,8 @@ class _Columns:
     @property
     def by_file(self) -> Mapping[str, StructType]:
         """The columns of each file."""
-        kinds = {footer: _struct(footer) for footer in self.footers}
-        return {name: kind for footer, kind in kinds.items() for name in footer.files}
+        kinds = [(footer.files, _struct(footer)) for footer in self.footers]
+        return {name: kind for files, kind in kinds for name in files}
 
     def _inferred(self, options: Mapping[str, str]) -> StructType:
         """Return the columns of all files, of the first one without `mergeSchema`."""
@@ -235,7 +235,7 @@ def _twins_within(column: Stored, kind: DataType, case: bool) -> tuple[str, str]
     return next(filter(None, found), None)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ParquetFooter(Footer):
     """The footer of Parquet files, with their columns as they are `stored`."""
 

@@ -89,12 +89,12 @@ def converted(column: Any, stored: Stored, target: Any, rules: Rules) -> Any:
         key, item = stored.parts
         found = converted(keys, key, target.key_type, rules), converted(items, item, target.item_type, rules)
         of_parts: Any = pa.MapArray.from_arrays
-        return of_parts(offsets, *found, type=target, mask=column.is_null())
+        return of_parts(offsets, *found, type=target)
     if types.is_list(target):
         offsets, start, end = _offsets(column)
         values = column.flatten() if types.is_fixed_size_list(column.type) else column.values.slice(start, end - start)
         made = converted(values, stored.parts[0], target.value_type, rules)
-        return pa.ListArray.from_arrays(offsets, made, type=target, mask=column.is_null())
+        return pa.ListArray.from_arrays(offsets, made, type=target)
     try:
         return _plain(column, stored, target, rules.calendars)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -116,14 +116,18 @@ def _struct(column: Any, stored: Stored, target: Any, rules: Rules) -> Any:
 
 
 def _offsets(column: Any) -> tuple[Any, int, int]:
-    """Return the offsets of a column of lists or maps, from 0, and where its elements are in the array of all."""
+    """Return the offsets of a column of lists or maps, from 0, and where its elements are in the array of all.
+
+    The offset of a null is null; Arrow's reader gives it no elements.
+    """
     if types.is_fixed_size_list(column.type):
         lengths = column.is_valid().to_numpy(zero_copy_only=False) * column.type.list_size
         offsets = np.concatenate([[0], np.cumsum(lengths)])
     else:
         offsets = column.offsets.to_numpy().astype(np.int64)
     start, end = int(offsets[0]), int(offsets[-1])
-    return pa.array((offsets - start).astype(np.int32)), start, end
+    is_null = np.append(column.is_null().to_numpy(zero_copy_only=False), False)
+    return pa.array((offsets - start).astype(np.int32), mask=is_null), start, end
 
 
 def _plain(column: Any, stored: Stored, target: Any, calendars: Calendars) -> Any:
