@@ -62,7 +62,7 @@ _HARMLESS = re.compile(
 # Hadoop's settings that may change the rows, columns or bytes that Spark reads from a local file. Not included are
 # textinputformat.record.delimiter, which only Hadoop's own jobs use, and those of s3a, which a run sets for its bucket.
 _OF_READERS = (
-    r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl|parquet\.(read|private|strings)\..*"
+    r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl"
     r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"
 )
 _HADOOP_DEFAULTS = {

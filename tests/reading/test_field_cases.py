@@ -22,7 +22,7 @@ from pyarrow import parquet
 
 from eosingest.app.settings import scan_of, source_of
 from eosingest.cli import main as cli
-from eosingest.errors import EosingestError
+from eosingest.errors import EosingestError, SpecError
 from eosingest.protocol.plan import make_plan
 from eosingest.sniff import input as sniffed
 from eosingest.spark.record_columns import CORRUPT, record_frame
@@ -418,3 +418,15 @@ def test_dates_of_the_julian_calendar(kind: str, lab: Lab, tmp_path: Path) -> No
     (file,) = (tmp_path / "old").glob("*.parquet")
     expected = lab.spark.read.parquet(str(file)).selectExpr("to_json(struct(*)) AS v").collect()
     assert lab.values("parquet", file.read_bytes()) == [row.v.encode() for row in expected]
+
+
+def test_only_the_columns_in_use_are_read(lab: Lab) -> None:  # noqa: F811
+    """A damaged page of another column is not met; `_metadata` is no column."""
+    data = bytearray(packed({"s": ["secret"] * 9, "n": [7] * 9}, write_page_checksum=True, compression="none"))
+    data[data.index(b"secret")] ^= 1
+    where = {"value": "CAST(n AS STRING)", "where": "n > 5 OR (s = 'x' AND false)"}
+    assert lab.values("parquet", bytes(data), **where) == [b"7"] * 9
+    with pytest.raises(EosingestError, match="CRC checksum"):
+        lab.values("parquet", bytes(data), "s")
+    with pytest.raises(SpecError, match="_metadata"):
+        lab.values("parquet", bytes(data), "_metadata.file_name")

@@ -286,7 +286,6 @@ def refuse(hadoop: dict[str, str], ours: frozenset[str] = frozenset()) -> None:
         "io.compression.codecs",
         "orc.skip.corrupt.data",
         "hive.exec.orc.skip.corrupt.data",
-        "parquet.read.filter",
         "fs.file.impl",
     ],
 )
