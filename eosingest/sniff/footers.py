@@ -67,11 +67,22 @@ def _schema(data: Opened, kind: str) -> pyarrow.Schema:
         from pyarrow import parquet
 
         with data.file.open("rb") as file:
-            return parquet.read_schema(file)
+            return _with_int96(parquet.ParquetFile(file, coerce_int96_timestamp_unit="us"))
     from pyarrow import orc
 
     with data.file.open("rb") as file:
         return orc.ORCFile(file).schema
+
+
+def _with_int96(opened: Any) -> pyarrow.Schema:
+    """Return the schema of a Parquet file, in which INT96, at the top, is a time in microseconds with a zone, as it is read."""
+    schema: pyarrow.Schema = opened.schema_arrow
+    instant = pyarrow.timestamp("us", "UTC")
+    leaves = [opened.schema.column(place) for place in range(len(opened.schema.names))]
+    for leaf in leaves:
+        if leaf.physical_type == "INT96" and leaf.path == leaf.name:
+            schema = schema.set(schema.get_field_index(leaf.name), pyarrow.field(leaf.name, instant))
+    return schema
 
 
 def _first_nanos(schema: pyarrow.Schema) -> str:
@@ -90,6 +101,8 @@ def _has_nanos(type_: Any) -> bool:
 def _ddl(type_: Any, column: str, notes: list[str]) -> str:
     if types.is_dictionary(type_):
         return _ddl(type_.value_type, column, notes)
+    if getattr(type_, "extension_name", "") == "arrow.uuid":
+        return "STRING"
     if types.is_decimal(type_):
         return f"DECIMAL({type_.precision},{type_.scale})"
     if types.is_string(type_) or types.is_large_string(type_) or types.is_string_view(type_):

@@ -520,6 +520,18 @@ def test_avro_carries_its_schema() -> None:
     assert (sniff(Path("data")).format, sniff(Path("data")).schema) == ("avro", None)
 
 
+def test_int96_is_a_timestamp_and_a_uuid_a_string() -> None:
+    """Breaks when `init` takes INT96 as nanoseconds, or a UUID as a type that Spark does not have."""
+    ids = pyarrow.array([bytes(16)], pyarrow.uuid())
+    table = pyarrow.table({"t": pyarrow.array([0], pyarrow.timestamp("ns")), "u": ids})
+    parquet.write_table(table, "a.parquet", use_deprecated_int96_timestamps=True)
+
+    what = sniff(Path("a.parquet"))
+
+    assert [column.type for column in what.columns] == ["TIMESTAMP", "STRING"]
+    assert (what.conf, what.notes) == ({}, ())
+
+
 def test_nanoseconds_get_the_setting_that_reads_them_and_times_are_said() -> None:
     table = pyarrow.table(
         {
