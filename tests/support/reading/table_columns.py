@@ -359,11 +359,12 @@ def _folders() -> Iterator[Case]:
             ("SMALLINT", "-32768", -32768),
             ("TINYINT", "007", 7),
             ("DATE", "2020-01-02", "2020-01-02"),
+            ("DATE", "2020-1-2", "2020-01-02"),
         ):
             yield Case(
                 f"{format}/folders/k={name} as {kind}", format, lambda data=data, name=name: {f"k={name}/a.x": data},
                 schema=f"n BIGINT, k {kind}", expected=({"n": 1, "k": value},),
-                habit="unless `source.schema` gives the column a type",
+                refused=(format, name) == ("parquet", "2020-1-2"), habit="unless `source.schema` gives the column a type",
             )  # type: ignore[misc]  # fmt: skip
         for name in ("n", "N"):
             yield Case(

@@ -614,15 +614,16 @@ BY_SCHEMA = [
 MENDED = [name for name in BY_PARTS if issubclass(KINDS[name], WithDeadLetters) and KINDS[name].sink_config]
 # Those that lie where the executors of a cluster reach them.
 SHARED = [name for name in BY_PARTS if issubclass(KINDS[name], InStore | Topic | Table)]
-# Of these two that send all in one transaction: by Spark, and by a task that reads itself.
+# Two of these that send all in one transaction: by Spark SQL, and by a task that reads itself.
 SHARED_WHOLE = ["parquet.s3.whole", "postgres.whole"]
 # Each way of reading in one kind, and each destination with Spark and with tasks that read themselves: where a test costs
-# seconds, every run tests these, and the others take turns. Spark is given topics, tables and XML as it is given ledgers; it
-# reads stores in test_hdfs.py, test_buckets.py and test_buckets_by_spark.py.
+# seconds, every run tests these, and the others take turns. Spark is given topics, tables, XML and Parquet as it is given
+# ledgers; it reads stores in test_hdfs.py, test_buckets.py and test_buckets_by_spark.py.
 REPRESENTATIVE = {
     "json.to.avro.to.dead": "Spark reads lines; Avro, dead letters",
     "csv.multiLine": "Spark reads files that are never cut",
-    "parquet": "Spark reads parts of files",
+    "orc": "Spark reads parts of files",
+    "parquet": "Python reads parts of files for Spark",
     "ledger.sql": "Python reads for Spark",
     "postgres.to.json-schema": "Python reads for Spark, from a service; JSON Schema",
     "json.whole": "one transaction, by Spark",
