@@ -9,7 +9,6 @@ Spark's JVMs end before the answer is sent.
 from __future__ import annotations
 
 import contextlib
-import gc
 import logging
 import logging.handlers
 import os
@@ -23,12 +22,12 @@ from typing import Any
 
 from eosingest.api.messages import Answer, Call, Logged, Message, Note
 from eosingest.errors import REPORT_A_BUG, EosingestError, InterruptedRunError
+from eosingest.host.garbage import collect_rarely
 from eosingest.host.library_warnings import keep_off_the_terminal
 from eosingest.report.progress import AuditProgress, Progress
 from eosingest.spec.secrets import keep_from_children
 
 _HANDLED = (signal.SIGINT, signal.SIGTERM)
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000  # as in the command line
 _JVM_END_S = 5.0
 _CALL_WITHIN_S = 60.0
 
@@ -153,7 +152,7 @@ def main(descriptor: int) -> None:
     os.set_inheritable(descriptor, False)
     for number in _HANDLED:  # plan and status end at once; the other verbs install handlers
         signal.signal(number, signal.SIG_DFL)
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
+    collect_rarely()
     with Connection(descriptor) as connection:
         try:
             if not connection.poll(_CALL_WITHIN_S):

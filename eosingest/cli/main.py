@@ -75,15 +75,12 @@ Exit codes, the same for every verb:
    5  temporary: a retry may help    128+N  ended by a signal, cleanly
    6  fenced by a newer run
 """
-# 100,000 files are millions of objects that live until the end: with Python's default of 700, garbage collection is slow.
-_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 _T = TypeVar("_T")
 
 
 def main() -> None:
     """Run this process's command line and exit with its exit code."""
     _fill_closed_streams()
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     exit_code = exit_code_of(sys.argv[1:])
     ignore_signals()
     # At exit, the interpreter collects garbage several times, which takes 0.2 s. One collection is enough to close clients.

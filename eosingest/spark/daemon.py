@@ -65,12 +65,14 @@ def enter_working_folder() -> None:
 
 def import_all() -> None:
     """Import what tasks need, and keep it out of every garbage collection: modules live as long as the process."""
+    gc.disable()
     import eosingest.spark.worker  # noqa: F401 - imported for the workers
     from eosingest.sources.registry import IN_TASKS
 
     for module in IN_TASKS:
         import_module(module)
     gc.freeze()
+    gc.enable()
 
 
 def fork_elsewhere() -> bool:

@@ -6,9 +6,11 @@ import sys
 from collections.abc import Callable
 
 try:
+    from eosingest.host.garbage import collect_rarely
     from eosingest.host.library_warnings import keep_off_the_terminal
 
     keep_off_the_terminal()  # before the command line imports libraries
+    collect_rarely()
 
     from eosingest.cli.main import main
     from eosingest.cli.signals import relay_by

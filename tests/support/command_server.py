@@ -23,6 +23,7 @@ from importlib import import_module
 from pathlib import Path
 
 from eosingest import __main__
+from eosingest.host.garbage import collect_rarely
 from eosingest.host.library_warnings import keep_off_the_terminal
 
 _STATUS = struct.Struct("i")
@@ -185,6 +186,7 @@ class _Requests:
 def main() -> None:
     """Serve the socket that the first argument names."""
     keep_off_the_terminal()
+    collect_rarely()
     for module in _IMPORTED:
         import_module(module)
     sys.argv[1:] = _Requests(socket.socket(fileno=int(sys.argv[1]))).serve()
