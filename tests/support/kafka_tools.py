@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from eosingest.broker.jars import KAFKA_VERSION, kafka_libs
 from eosingest.host import ivy
 from eosingest.host.java import find_java
@@ -50,7 +52,9 @@ def run_command(command: str, servers: str) -> str:
     """Run a command of a hint on these brokers, whatever brokers it names; return its output. It must succeed."""
     tool, *arguments = shlex.split(command)
     arguments[arguments.index("--bootstrap-server") + 1] = servers
-    libs, _ = kafka_libs(time.monotonic() + _PATIENCE_S)
+    with pytest.MonkeyPatch.context() as patch:  # the tools need the jars of their own version
+        patch.delenv("KAFKA_HOME", raising=False)
+        libs, _ = kafka_libs(time.monotonic() + _PATIENCE_S)
     java = [str(find_java()), "-XX:TieredStopAtLevel=1", "-cp", f"{tools_jar()}:{libs}/*"]
     line = [*java, f"org.apache.kafka.tools.{_CLASSES[tool]}", *arguments]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)
