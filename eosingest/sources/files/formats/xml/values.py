@@ -7,7 +7,6 @@ TIMESTAMP contains its zone, that of a TIMESTAMP_NTZ none.
 
 from __future__ import annotations
 
-import datetime
 import math
 import re
 import struct
@@ -16,6 +15,7 @@ from decimal import Context, Decimal, Inexact, InvalidOperation
 from fractions import Fraction
 from typing import Any
 
+from eosingest.sources.files.formats import times
 from eosingest.sources.files.formats.xml.schema import Type
 
 WHITE = " \t\r\n"  # white space in XML
@@ -24,15 +24,14 @@ _FRACTION = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _FLOATING = re.compile(_FRACTION.pattern + r"(?:[eE][+-]?[0-9]+)?")
 _NO_NUMBERS = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
-_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_TIME = re.compile(_DATE.pattern + r"[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]+))?(Z|[+-][0-9]{2}:[0-9]{2})?")
+_DATE = re.compile(r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})")
+_TIME = re.compile(
+    _DATE.pattern + r"[T ](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2}):(?P<second>[0-9]{2})"
+    r"(?:\.(?P<fraction>[0-9]+))?(?P<zone>Z|[+-][0-9]{2}:[0-9]{2})?"
+)
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _EXACTLY = Context(prec=38, traps=[Inexact, InvalidOperation])  # a DECIMAL has at most 38 digits
 _LONGEST_NUMBER = 1000  # characters of a number: a longer one is of no use, and slow to convert
-_MOST_ZONE_MINUTES = 14 * 60
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31
-_DAY_US = 86_400_000_000
-_EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
 class BadValueError(Exception):
@@ -142,45 +141,32 @@ def _beside(value: float, step: int) -> float:
 
 
 def _date(text: str) -> int:
-    return _days(*_matched(_DATE, text).groups())
-
-
-def _days(year: str, month: str, day: str) -> int:
-    try:
-        return datetime.date(int(year), int(month), int(day)).toordinal() - _EPOCH
-    except ValueError as error:
-        raise BadValueError("there is no such day") from error
+    return _read(times.days, _matched(_DATE, text))
 
 
 def _timestamp(text: str) -> int:
-    microseconds, zone = _moment(text)
-    if zone is None:
+    found = _moment(text)
+    if found["zone"] is None:
         raise BadValueError("it has no time zone", "take TIMESTAMP_NTZ for times without a zone")
-    if zone != "Z":
-        hours, minutes = int(zone[1:3]), int(zone[4:6])
-        if minutes > 59 or hours * 60 + minutes > _MOST_ZONE_MINUTES:
-            raise BadValueError("there is no such time zone")
-        microseconds -= (1 if zone[0] == "+" else -1) * (hours * 60 + minutes) * 60_000_000
-    if not _FIRST_DAY <= microseconds // _DAY_US <= _LAST_DAY:
-        raise BadValueError("in UTC it is outside of the years 1 to 9999")
-    return microseconds
+    return _read(times.in_utc, found)
 
 
 def _timestamp_ntz(text: str) -> int:
-    microseconds, zone = _moment(text)
-    if zone is not None:
+    found = _moment(text)
+    if found["zone"] is not None:
         raise BadValueError("it has a time zone", "take TIMESTAMP for times with a zone")
-    return microseconds
+    return _read(times.microseconds, found)
 
 
-def _moment(text: str) -> tuple[int, str | None]:
-    """Return the microseconds since 1970 in the text's local time, and the text's zone."""
-    year, month, day, *times, fraction, zone = _matched(_TIME, text).groups()
-    hour, minute, second = map(int, times)
-    if hour > 23 or minute > 59 or second > 59:
-        raise BadValueError("there is no such time of day")
-    digits = (fraction or "").rstrip("0")
-    if len(digits) > 6:
+def _moment(text: str) -> re.Match[str]:
+    found = _matched(_TIME, text)
+    if len((found["fraction"] or "").rstrip("0")) > 6:
         raise BadValueError("it is finer than microseconds")
-    seconds = (hour * 60 + minute) * 60 + second
-    return _days(year, month, day) * _DAY_US + seconds * 1_000_000 + int(digits.ljust(6, "0")), zone
+    return found
+
+
+def _read(number: Callable[[re.Match[str]], int], found: re.Match[str]) -> int:
+    try:
+        return number(found)
+    except times.BadTimeError as error:
+        raise BadValueError(str(error)) from error
