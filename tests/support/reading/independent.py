@@ -1,4 +1,6 @@
-"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2; zstandard, lz4, pyarrow, fastavro, lxml.
+"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2; zstandard, lz4, fastavro, lxml, DuckDB.
+
+ORC, which Spark reads, is read by pyarrow; Parquet, which pyarrow reads for a run, by DuckDB.
 
 The expectation of the table (table.py). A reader returns the rows of a file, or None where it refuses it. Rows of text are
 bytes; other rows are what `json.loads` makes of the record that a run sends of them.
@@ -13,14 +15,17 @@ import io
 import json
 import math
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
+import duckdb
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pyarrow.orc as orc
-import pyarrow.parquet as parquet
 
 from tests.support.compressed import COMPRESS, independently
 from tests.support.reading.independent_xml import xml_rows
@@ -42,10 +47,8 @@ class Refused(Exception):
 def rows(format: str, name: str, data: bytes, columns: Columns | None, options: Mapping[str, str]) -> list[Any] | None:
     """Return a file's rows; None where it is damaged."""
     try:
-        if format in ("parquet", "orc"):
-            return _columnar(format, data, columns)
-        if format == "avro":
-            return _avro(data, columns)
+        if format in ("parquet", "orc", "avro"):
+            return {"parquet": _parquet, "orc": _orc, "avro": _avro}[format](data, columns)
         if format == "binaryFile":
             return [data]
         found = contents(name, data)
@@ -266,22 +269,47 @@ def _matched(pattern: re.Pattern[str], text: str) -> str:
 # ---- Parquet, ORC ------------------------------------------------------------------------------------------------------
 
 
-def _columnar(format: str, data: bytes, columns: Columns | None) -> list[Any]:
+def _parquet(data: bytes, columns: Columns | None) -> list[Any]:
     """Read all columns, those of the schema if there is one: a column that the file does not have is null."""
+    with tempfile.NamedTemporaryFile(suffix=".parquet") as file:
+        file.write(data)
+        file.flush()
+        try:
+            found = _duckdb().execute("SELECT * FROM read_parquet(?)", [file.name])
+            description, rows = found.description, found.fetchall()
+        except duckdb.Error as error:
+            raise Refused from error
+    names = [name for name, *_ in description]
+    kinds = [str(kind) for _, kind, *_ in description]
+    table = [{n: _short(v) if k == "FLOAT" else v for n, k, v in zip(names, kinds, row, strict=True)} for row in rows]
+    return [{name: plain(row.get(name)) for name in (names if columns is None else columns)} for row in table]
+
+
+@cache
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1}).execute("SET TimeZone = 'UTC'")
+
+
+def _short(value: float | None) -> float | None:
+    """Return the number whose text is the shortest that means a float of 32 bits, as records have it."""
+    return None if value is None else float(str(np.float32(value)))
+
+
+def _orc(data: bytes, columns: Columns | None) -> list[Any]:
+    """Read as `_parquet` does."""
     try:
-        if format == "parquet":
-            table = parquet.read_table(
-                io.BytesIO(data), page_checksum_verification=True, use_threads=False, coerce_int96_timestamp_unit="us"
-            )
-        else:
-            table = orc.ORCFile(io.BytesIO(data)).read()
-        found = _shortest(table).to_pylist(maps_as_pydicts="strict")
+        table = orc.ORCFile(io.BytesIO(data)).read()
+        found = table.to_pylist(maps_as_pydicts="strict")
     except (pa.ArrowException, OSError, ValueError) as error:
         raise Refused from error
+    floats = [
+        name for name, kind in zip(table.column_names, table.schema.types, strict=True) if pa.types.is_float32(kind)
+    ]
+    for row in found:
+        row.update((name, _short(row[name])) for name in floats)
     names = list(table.column_names) if columns is None else list(columns)
     # ORC's times are moments to Spark, and a record has them with their zone.
-    zone = "Z" if format == "orc" else ""
-    return [{name: plain(row.get(name), zone) for name in names} for row in found]
+    return [{name: plain(row.get(name), "Z") for name in names} for row in found]
 
 
 # ---- Avro --------------------------------------------------------------------------------------------------------------
@@ -298,15 +326,6 @@ def _avro(data: bytes, columns: Columns | None) -> list[Any]:
         raise Refused
     names = [each["name"] for each in reader.writer_schema["fields"]] if columns is None else list(columns)
     return [{name: plain(row.get(name)) for name in names} for row in found]
-
-
-def _shortest(table: pa.Table) -> pa.Table:
-    """Write floats of 32 bits as the shortest text that means them, as records have them."""
-    for place, kind in enumerate(table.schema.types):
-        if pa.types.is_float32(kind):
-            values = [None if value is None else float(str(value)) for value in table.column(place).to_numpy()]
-            table = table.set_column(place, table.column_names[place], pa.array(values, pa.float64()))
-    return table
 
 
 def plain(value: Any, zone: str = "") -> Any:

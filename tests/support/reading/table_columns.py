@@ -109,7 +109,10 @@ def _flipped_pages() -> Iterator[Case]:
         for part in range(5):
             at = 60 + part * (end - 80) // 5
             kind = f"{codec} {version}{' dictionary' * dictionary} {part}"
-            yield Case(f"parquet/flipped/{kind}", "parquet", one("a.parquet", _flipped(good, at)), may_refuse=True)
+            yield Case(
+                f"parquet/flipped/{kind}", "parquet", one("a.parquet", _flipped(good, at)),
+                expected=tuple(simple.to_pylist()), may_refuse=True,
+            )  # fmt: skip
 
 
 def _flipped(data: bytes, at: int, bits: int = 0x10) -> bytes:
