@@ -13,12 +13,12 @@ import json
 import os
 import socket
 import stat
-import struct
 import sys
 from pathlib import Path
 from typing import Any
 
 from eosingest.host.paths import cache_directory
+from eosingest.spark.daemon import peer_of
 
 FOLDER_VARIABLE, SWITCH = "EOSINGEST_SPARK_DIR", "EOSINGEST_SPARK"
 SOCKET = "socket"
@@ -123,8 +123,7 @@ class Channel:
     @property
     def peer(self) -> tuple[int, int]:
         """Pid and uid of the process on the other side."""
-        pid, uid, _ = struct.unpack("3i", self._connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        return pid, uid
+        return peer_of(self._connection)
 
     def send(self, **message: Any) -> None:
         """Send a message. Raises OSError."""

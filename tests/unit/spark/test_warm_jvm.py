@@ -281,7 +281,16 @@ def test_a_variable_that_may_matter_must_be_equal(name: str, monkeypatch: pytest
 def test_what_only_a_terminal_or_a_worker_reads_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     before = key.key(BOOT, {})
     of_pyspark = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
-    of_others = ("TERM", "COLUMNS", "SHLVL", "PWD", "PYTEST_CURRENT_TEST", "EOSINGEST_HOME", "EOSINGEST_FAILPOINTS")
+    of_others = (
+        "TERM",
+        "COLUMNS",
+        "SHLVL",
+        "PWD",
+        "PYENV_DIR",
+        "PYTEST_CURRENT_TEST",
+        "EOSINGEST_HOME",
+        "EOSINGEST_FAILPOINTS",
+    )
     for name in (*of_others, *of_pyspark):
         monkeypatch.setenv(name, "another")
     archive = f"-XX:+UseSerialGC -XX:SharedArchiveFile={class_archive.folder()}/pyspark-1.jsa"

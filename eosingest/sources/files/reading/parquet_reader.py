@@ -113,7 +113,7 @@ def explained(source: Source) -> Iterator[None]:
 
 
 def _kind_of_damage(text: str) -> str:
-    """Return what is damaged, without pyarrow's text, which may hold data."""
+    """Return the damage, without pyarrow's text, which may hold data."""
     if "CRC checksum" in text:
         return "CRC checksum verification failed for a page"
     if "ncrypt" in text:
