@@ -122,16 +122,16 @@ class _LazyLauncher:
         if found is not None:
             self._observer.note(found)
 
-    def prove(self, plan: Plan) -> Proof:
+    def prove(self, plan: Plan, schema: str | None, encodings: str) -> Proof:
         """Read the rows that were sent, under the current spec and in a separate Spark session; return their sums."""
         from eosingest.audit.session import SparkAuditor
 
         spec = self._parts.spec
-        found = in_thread(lambda: resolved(spec, "", unknown="refuse"), self._parts.check, "registry")
+        found = in_thread(lambda: resolved(spec, encodings, unknown="refuse"), self._parts.check, "registry")
         spark = SparkAuditor(self._spark_settings(found))
         try:
             spark.start(plan.split_size)
-            sums = spark.read_source(plan, None)
+            sums = spark.read_source(plan, schema)
             return Proof(sums, spark.schema, pinned(found))
         finally:
             spark.close()

@@ -101,11 +101,14 @@ class Driver:
 
     def _complete(self, planned: Planned) -> None:
         """Commit `complete` where nothing is pending. Raises IncompleteError where an item outside the plan is half sent."""
+        self._job.log.state.offsets.update({each.split: each for each in planned.corrected})
         half_done = half_done_items(self._source.splits, self._job.log.state.offsets)
         for error in verdict.half_done_error(half_done, planned.plan.wording):
             raise error
         done = merge_offsets.folded(self._source.splits, self._job.log.state.offsets)
-        self._job.commit_complete(planned.control, planned.sink, done, tombstones=planned.tombstones)
+        self._job.commit_complete(
+            planned.control, planned.sink, done, tombstones=planned.tombstones, marks=planned.corrected
+        )
 
     def _report(self, plan: Plan, *, before: int, letters: int, errors: list[EosingestError]) -> RunReport:
         state, total = self._job.log.state, self._letters()

@@ -117,8 +117,11 @@ class Launcher(Protocol):
         `encodings` are the pinned ones, "" for none: then schemas are registered.
         """
 
-    def prove(self, plan: Plan) -> Proof:
-        """Read the sent rows of the plan's splits, under the spec as it is now. Raises the errors of errors.py."""
+    def prove(self, plan: Plan, schema: str | None, encodings: str) -> Proof:
+        """Read the sent rows of the plan's splits, under the spec as it is now. Raises the errors of errors.py.
+
+        `schema` and `encodings` are the pinned ones, as in `prepare`; None and "" where the spec's own are to be used.
+        """
 
     def start(self, settings: TaskSettings) -> None:
         """Start the job in the background."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from eosingest.kafka.ports import TopicDescription
 from eosingest.protocol import (
     accept_change,
+    corrected_items,
     data_loss,
     dead_letter_topic,
     partition_affinity,
@@ -25,7 +26,7 @@ from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
 from eosingest.protocol.job_lease import OwnedJob
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
-from eosingest.protocol.offsets.record import Audit, ControlRecord, Pinned
+from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
 from eosingest.protocol.source import Gap, Snapshot, Source
 from eosingest.protocol.task_contract import DeadLetterSettings
@@ -37,8 +38,8 @@ class Planned:
     """The result of planning: the plan, our next control record, and the records to commit with it.
 
     `tombstones` are keys of records to be tombstoned, `scope` the pieces of a new scope, `accepted` the gaps that the run
-    skips. `sink` is the sink topic as it was found. `dead_letters` has the tasks' settings of the dead-letter topic, None
-    without one.
+    skips, `corrected` the offset records of corrected items. `sink` is the sink topic as it was found. `dead_letters` has the
+    tasks' settings of the dead-letter topic, None without one.
     """
 
     plan: Plan
@@ -48,6 +49,12 @@ class Planned:
     accepted: data_loss.Accepted
     sink: TopicDescription
     dead_letters: DeadLetterSettings | None = None
+    corrected: tuple[OffsetRecord, ...] = ()
+
+    @property
+    def offsets(self) -> tuple[OffsetRecord, ...]:
+        """The offset records to commit with the control record."""
+        return (*self.accepted.moved, *self.corrected)
 
 
 class Planning:
@@ -78,10 +85,13 @@ class Planning:
         in_force = pins.in_force(self._log.mine, state.offsets)
         if in_force and not settings.accept_change:
             pins.refuse_other_digest(self._log.mine, settings.digest)
-        snapshot = scope.snapshot(self._source, self._log.mine, state)
+        snapshot, corrected = scope.snapshot(self._source, self._log.mine, state), tuple[OffsetRecord, ...]()
         if in_force and settings.accept_change:
             self._accept_change(snapshot)
-        plan = make_plan(self._source, state.offsets, self._split_size(in_force), snapshot)
+        elif in_force and settings.on_change == "error":
+            snapshot, corrected = self._accept_corrections(snapshot)
+        offsets = {**state.offsets, **{each.split: each for each in corrected}}
+        plan = make_plan(self._source, offsets, self._split_size(in_force), snapshot)
         plan.refuse_changes(settings.on_change)
         if settings.whole:
             single_transaction.refuse_half_sent(self._log.mine, plan, state.offsets.values())
@@ -95,7 +105,7 @@ class Planning:
             state.offsets.pop(split, None)
         control, pieces = self._control(pinned, in_force, plan, snapshot)
         control = replace(control, audit=audit)
-        return Planned(plan, control, tombstones, pieces, accepted, self._sink, dead_letters)
+        return Planned(plan, control, tombstones, pieces, accepted, self._sink, dead_letters, corrected)
 
     def _spread(self, plan: Plan) -> tuple[str, ...]:
         if not self._settings.keeps_partitions:
@@ -154,7 +164,7 @@ class Planning:
         sent = accept_change.sent_since_pinned(mine, self._log.state.offsets)
         accept_change.refuse_unprovable(changed)
         rows = audited_source(self._source, snapshot, sent, mine)
-        proof = self._launcher.prove(rows.plan) if rows.plan.items else Proof({}, None)
+        proof = self._launcher.prove(rows.plan, None, "") if rows.plan.items else Proof({}, None)
         accept_change.refuse_unproven(rows, proof.sums)
         self._runtime.interruption.check()
         proven = sum(offset.records for offset in sent.values())
@@ -168,6 +178,27 @@ class Planning:
             schema_files="",
             encodings=proof.encodings,
         )
+
+    def _accept_corrections(self, snapshot: Snapshot) -> tuple[Snapshot, tuple[OffsetRecord, ...]]:
+        """Return the snapshot in which corrected items are not changed, with the offset records of their new versions.
+
+        An item is corrected if it was sent in part, and what was sent of it is proven to be as it was.
+        """
+        mine = self._log.mine
+        found = corrected_items.corrections(self._source, snapshot, self._log.state.offsets, mine)
+        if found is None:
+            return snapshot, ()
+        proof = self._launcher.prove(found.rows.plan, mine.schema, mine.encodings)
+        self._runtime.interruption.check()
+        unproven = found.unproven(self._source, proof.sums)
+        for unit in (unit for units in unproven.values() for unit in units):
+            self._observer.note(f"{unit.name}: gives other rows now than those that were sent")
+        accepted = {name: records for name, records in found.records.items() if name not in unproven}
+        for name, records in accepted.items():
+            sent = sum(each.records for each in records)
+            self._observer.note(f"{name}: changed; the {sent:,} records sent of it are proven to stay as they are")
+        changed = tuple(name for name in snapshot.changed if name not in accepted)
+        return replace(snapshot, changed=changed), tuple(each for records in accepted.values() for each in records)
 
     def _split_size(self, in_force: bool) -> int:
         """Return the split size in bytes: in an unfinished job the pinned one, or rows of done splits would go twice."""

@@ -100,7 +100,7 @@ class Sending:
         self._job.commit(
             running,
             tombstones=self._planned.tombstones,
-            offsets=self._planned.accepted.moved,
+            offsets=self._planned.offsets,
             scope=self._planned.scope,
             gaps=self._planned.accepted.gaps,
         )

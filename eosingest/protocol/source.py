@@ -264,10 +264,11 @@ class SplitKind(Protocol):
     """Cuts items, and reads recorded splits, without a request or a listing: status, plans, audits and merging use it.
 
     `unread` makes the error for rows that were deleted before they were read, from texts that name them; None where rows do not
-    expire.
+    expire. `may_be_corrected`: a changed item that is sent in part is accepted, if what was sent of it stays as it was.
     """
 
     unread: Callable[[Sequence[str]], ChangedError] | None = None
+    may_be_corrected: bool = False
 
     @abstractmethod
     def cut(self, item: Item, split_size: int) -> tuple[Split, ...]:

@@ -119,7 +119,6 @@ def check_half_done_file_guarded(job: Job, good: str) -> None:
         job, "incomplete", "data/b.jsonl", "source.min_age", arguments=("--set", "source.min_age=1h"), exit_code=3
     )
     half.write_text(good)
-    refused_without_a_byte(job, "source-changed", "data/b.jsonl", "reingest")
 
 
 def check_completed_with_the_pinned_split_size(job: Job, good: str, first: Counter[int]) -> None:
@@ -146,6 +145,32 @@ def check_edits_accepted_when_complete(job: Job) -> None:
     assert_done(job.run(), 50)
     assert Counter(job.numbers()) == before + Counter(range(20_000, 21_000, 20))
     assert_done(job.run("run", "--set", "source.split_size=5KiB"), 0)
+
+
+def test_a_file_is_corrected_after_the_rows_that_were_sent(job: Job) -> None:
+    """A bad row ends its split: its line is corrected, and the next run sends the rest; what was sent may not change."""
+    write_job(job)
+    job.write_numbers("a.jsonl", range(100))
+    path = job.data / "a.jsonl"
+    good = path.read_text()
+    path.write_text(good.replace('{"n": 60,', '{"n": 60!'))
+    refused = job.run()
+    assert_refused(refused, 7, "corrupt-row", "data/a.jsonl", "correct them and run again")
+    sent = job.numbers()
+    assert sorted(sent) == list(range(60))
+
+    path.write_text(good.replace('{"n": 7,', '{"n": 700,'))
+    refused = job.run()
+    assert_refused(refused, 12, "source-changed", "data/a.jsonl")
+    assert "data/a.jsonl, split at byte 0: gives other rows now" in refused.stderr
+    assert job.numbers() == sent
+    path.write_text(good.replace('{"n": 60,', '{"n":       60,') + '{"n": 100, "pad": "x"}\n')
+    done = job.run()
+    assert_done(done, 41)
+    assert "the 60 records sent of it are proven" in done.stderr
+    assert sorted(job.numbers()) == list(range(101))
+    assert_done(job.run(), 0)
+    assert job.run("verify", "--against-source").exit_code == 0
 
 
 @pytest.mark.slow

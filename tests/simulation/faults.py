@@ -111,12 +111,12 @@ class Faults:
         return sorted([*due, *changes], key=lambda fault: fault[0])
 
     def _save_file(self, process: Process) -> None:
-        """Save a file with other rows; or, the next time, as it was, with its modification time."""
+        """Save a file with other rows, all of them or those of some splits; or, the next time, as it was, with its time."""
         files = self.world.files
         assert files is not None
         name = self.world.random.choice(files.names)
         files.save(name)
-        self.world.edited ^= {split for split, rows in self.world.source.lengths.items() if rows and split[0] == name}
+        self.world.edited ^= files.rewritten(name)
         self.world.scheduler.tell(f"{name} is saved, {files.mtimes_ms[name]} ms")
 
     def _take_file(self, process: Process) -> None:

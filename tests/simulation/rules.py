@@ -139,6 +139,9 @@ RULES: dict[str, tuple[Edit, ...]] = {
     "a-changed-spec-is-proven": (
         Edit(Planning, "_accept_change", "accept_change.refuse_unproven(rows, proof.sums)", "pass"),
     ),
+    "a-corrected-item-is-proven": (
+        Edit(Planning, "_accept_corrections", "unproven = found.unproven(self._source, proof.sums)", "unproven = {}"),
+    ),
     "pins-come-from-a-committed-record": (
         Edit(Driver, "_run_read", "pins.carried_forward(log.mine, log.state.settled)", "log.mine"),
     ),
@@ -304,7 +307,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
     ),
     "what-is-missing-is-recorded": (Edit(Sending, "_commit_running", "gaps=self._planned.accepted.gaps,", ""),),
     "a-position-behind-a-gap-is-committed-with-running": (
-        Edit(Sending, "_commit_running", "offsets=self._planned.accepted.moved,", ""),
+        Edit(Sending, "_commit_running", "offsets=self._planned.offsets,", ""),
     ),
     "what-the-driver-wrote-is-for-any-task": (
         Edit(TaskState, "_is_of_another_task", "task not in (self.task, record.DRIVER)", "task != self.task"),

@@ -32,6 +32,7 @@ _MOST_RUNS = 12
 _RUN_S = 20_000.0
 _EDITS = 0.1  # part of the schedules in which somebody edits a file and keeps its length and modification time
 _CHANGING = 0.15  # part of the schedules in which somebody edits files as a listing tells, or takes them away
+_CORRECTING = 0.5  # part of these in which an edit changes only some splits of its file
 _FREEZING = 0.2  # part of the schedules whose source grows, and freezes how it is cut
 _MOVES = 0.1  # part of the schedules in which runs from scratch have another prefix of transactional ids, or plain ones try to
 _READING_BYTES = 0.3  # part of the schedules in which tasks read the bytes of their splits themselves
@@ -117,7 +118,11 @@ class World:
         changing = Random(f"files {seed}")
         changes = changing.random() < _CHANGING and not (freezes or self.explodes or self.theme.in_order)
         appear = self.mixed and mixing.random() < _MIXED_APPEARING and not (freezes or self.explodes)
-        self.files = Files(self.source, self.edited, mixing if appear else None) if changes or appear else None
+        correcting = Random(f"corrections {seed}")
+        corrects = correcting if correcting.random() < _CORRECTING else None
+        self.files = (
+            Files(self.source, self.edited, mixing if appear else None, corrects) if changes or appear else None
+        )
         # When, in points that are passed, and whether a file is saved with other content, or is not there (any more).
         self.file_changes = [
             (changing.randint(1, 300), changing.choice(("save-file", "take-file")))

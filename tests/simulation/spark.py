@@ -197,7 +197,7 @@ class Launcher:
         self.world.scheduler.pause(self.world.latency())
         return Prepared(tasks, schema or "schema", by_hash)
 
-    def prove(self, plan: Plan) -> Proof:
+    def prove(self, plan: Plan, schema: str | None, encodings: str) -> Proof:
         """Add up what is sent of the splits, as whoever reads them now finds their rows."""
         sums = {}
         for planned in plan.pending:
@@ -207,6 +207,9 @@ class Launcher:
             count = len(rows.values) if receipt.done else min(receipt.rows, len(rows.values))
             sums[planned.id] = Totals(count, rows.checksums[count])
         self.world.scheduler.pause(self.world.latency())
+        changed = self.run.source.changed(entry.item for entry in plan.items)  # type: ignore[arg-type]
+        if changed:
+            raise ChangedError(f"{changed}: changed after it was listed", code="changed-while-read", item=changed[0])
         return Proof(sums, "schema")
 
     def start(self, settings: TaskSettings) -> None:

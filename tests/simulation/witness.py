@@ -17,6 +17,7 @@ from eosingest.kafka.memory.log import Entry, Identity
 from eosingest.protocol.transactional_ids import task_id
 from tests.simulation.spark import DEAD, JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run
 from tests.support.builders import Place
+from tests.support.changing_files import edited_at
 from tests.support.expiring_table import gone_in, rows_up_to, source_row
 from tests.support.frozen_table import KeyRange
 from tests.support.simulated_source import EDITED, Rows
@@ -322,11 +323,20 @@ class Witness:
             and (new["rows"] < old["rows"] or new["sequence"] != old["sequence"] + 1)
         ):
             raise ViolationError("P5", f"{split}: {old} was followed by {new}")
+        if old is not None and old["version"] != new["version"]:
+            self._check_corrected(split, new)
         if new["done"] and rows < length:
             raise ViolationError("P4", f"{split} is done after {rows} of {length} rows")
         if self.version is None:  # that a split has no row is what the writer's spec says of it, not a newer run's
             self.version = next(run.version for run in reversed(self.world.runs) if run.number == new["run"])
         self.offsets[split] = new
+
+    def _check_corrected(self, split: Place, new: dict[str, Any]) -> None:
+        """The rows that were sent of a split are those of the version that its offset record names now."""
+        if self.world.files is None or self.world.faults.struck["edit"] or not self.rows[split]:
+            return
+        if edited_at(new["version"]["content"], split) != self.edited[split]:
+            raise ViolationError("P4", f"{split}: {new} names a version whose rows were not sent")
 
     def _checksum(self, split: Place) -> int:
         """Return the checksum of what is committed of a split."""
@@ -510,8 +520,8 @@ def _letters_in(offset: dict[str, Any]) -> int:
 
 
 def _moves(offset: dict[str, Any]) -> bool:
-    """Say whether an offset record is one by which a driver moves a position behind a gap."""
-    return offset.get("task") == -1 and not offset["done"]
+    """Say whether an offset record is one by which a driver moves a position behind a gap: of a table, no corrected file's."""
+    return offset.get("task") == -1 and not offset["done"] and "end" in offset["bounds"]
 
 
 def _running_first(entries: list[Entry]) -> list[Entry]:

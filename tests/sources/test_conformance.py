@@ -228,6 +228,22 @@ def test_a_change_between_runs_is_noticed_where_a_split_is_half_sent(life: Life)
     assert place(half)[0] in ended.errors[0].message
 
 
+@CHANGED_IN_PARTS
+def test_a_correction_after_what_was_sent_is_accepted(life: Life) -> None:
+    """Breaks when a file that was corrected after a bad row can never be sent to its end."""
+    half, sent = half_sent(life), {*life.records(), *life.letters()}
+    splits = next(found for found in life.splits().values() if place(half) in map(place, found))
+    unsent = [row for split in splits for row in life.subject.rows_of(split) if row not in sent]
+    life.subject.edit(unsent[-1], unseen=False)
+    ended = life.run()
+    if not life.source.splits.may_be_corrected:
+        assert (ended.exit_code, ended.codes) == (12, ["source-changed"])
+        return
+    assert ended.exit_code == 0, ended
+    assert_exact(life)
+    assert life.audit() == []
+
+
 @UNTOLD_IN_PARTS
 def test_a_change_that_no_listing_tells_is_noticed_where_a_split_is_half_sent(life: Life) -> None:
     """Breaks when a run goes on behind rows that are no longer those that were sent."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable
 from random import Random
 
@@ -12,17 +13,27 @@ from tests.support.builders import Place, fingerprint, listing, source_file
 from tests.support.made_up_files import VersionsOfFiles
 from tests.support.simulated_source import SimulatedSource
 
+_EDITED_AT = "edited at "
 BEFORE_MS, AFTER_MS = 1, 2  # modification times of a file as it was, and as somebody saved it
 
 
 class Files:
     """What is there now. `edited` are the splits that have other rows than at first; whoever edits one by `save` is seen.
 
-    With `appearing` only some files are there at first, and each listing may find more of them.
+    With `correcting` the other content of a file may change only some of its splits. With `appearing` only some files are
+    there at first, and each listing may find more of them.
     """
 
-    def __init__(self, rows: SimulatedSource, edited: Collection[Place], appearing: Random | None = None) -> None:
+    def __init__(
+        self,
+        rows: SimulatedSource,
+        edited: Collection[Place],
+        appearing: Random | None = None,
+        correcting: Random | None = None,
+    ) -> None:
         self._edited = edited
+        self._correcting = correcting
+        self._rewritten: dict[str, set[Place]] = {}
         self._appearing = appearing
         self.rows = rows
         self.gone = {name for name in self.names if appearing is not None and appearing.random() < 0.7}
@@ -35,6 +46,13 @@ class Files:
     def save(self, name: str) -> None:
         """Save the other content of a file, and then the first one again, with its modification time."""
         self.mtimes_ms[name] = AFTER_MS if self.mtimes_ms[name] == BEFORE_MS else BEFORE_MS
+
+    def rewritten(self, name: str) -> set[Place]:
+        """Return the splits whose rows the other content of a file changes: all that have any, or with `correcting` some."""
+        splits = [split for split, rows in self.rows.lengths.items() if rows and split[0] == name]
+        if self._correcting is not None and name not in self._rewritten:
+            self._rewritten[name] = {split for split in splits if self._correcting.random() < 0.5}
+        return self._rewritten.get(name, set(splits))
 
     def appear(self) -> None:
         """Let some of the files that are not there appear."""
@@ -49,7 +67,12 @@ class Files:
     def content(self, file: SourceFile) -> Fingerprint:
         """Return what a file is by its content."""
         other = sorted(start for name, start in self._edited if name == file.name)
-        return fingerprint(file.length, mtime_ms=file.mtime_ms, content=f"edited at {other}")
+        return fingerprint(file.length, mtime_ms=file.mtime_ms, content=f"{_EDITED_AT}{other}")
+
+
+def edited_at(content: str, split: Place) -> bool:
+    """Say whether a split has other rows than at first in a file of this content."""
+    return split[1] in json.loads(content.removeprefix(_EDITED_AT))
 
 
 class ChangingFiles(VersionsOfFiles):

@@ -101,6 +101,8 @@ def cut(file: SourceFile, split_size: int) -> tuple[FileSplit, ...]:
 class FileSplits(SplitKind):
     """Files as splits (`protocol.source.SplitKind`)."""
 
+    may_be_corrected = True
+
     def cut(self, item: Item, split_size: int) -> tuple[FileSplit, ...]:
         """Cut the file as Spark does; `split_size` in bytes."""
         return cut(as_file(item), split_size)

@@ -30,7 +30,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver import Driver
-from eosingest.protocol.driver_contract import Prepared
+from eosingest.protocol.driver_contract import Prepared, Proof
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
@@ -153,6 +153,24 @@ def _warm_settings(
     return _WarmSettings(**vars(settings), warm=warm)
 
 
+def sums_of(
+    spec: Spec,
+    spark: Callable[[], SparkSession],
+    plan: Plan,
+    schema: str | None,
+    encodings: str,
+    *,
+    by_another_reader: bool = False,
+) -> Mapping[Any, Totals]:
+    """Read what was sent of the splits of a plan, as an audit does, and return the sums over their rows."""
+    settings = _warm_settings(spec, spark, resolved(spec, encodings, unknown="refuse"))
+    auditor = SparkAuditor(settings)
+    started = settings.start(SPLIT_SIZE)
+    warm = started.sql()
+    auditor._spark, auditor._session = replace(started, context=warm.sparkContext), warm
+    return auditor.read_source(plan, schema, by_another_reader=by_another_reader)
+
+
 class _Launcher(SparkLauncher):
     """Prepares as in production; its tasks run here."""
 
@@ -218,8 +236,8 @@ class _Launcher(SparkLauncher):
     def cancel(self) -> None:
         """Nothing is at work."""
 
-    def prove(self, plan: Plan) -> Any:
-        raise AssertionError("no spec changes here")
+    def prove(self, plan: Plan, schema: str | None, encodings: str) -> Proof:
+        return Proof(sums_of(self._spec, self._warm, plan, schema, encodings), schema, encodings)
 
 
 @dataclass(frozen=True)
@@ -369,13 +387,7 @@ class Life:
         return sum((Totals(1, each) for each in hashes), Totals())
 
     def _sums(self, plan: Plan, control: ControlRecord) -> Mapping[Any, Totals]:
-        found = resolved(self.spec, control.encodings, unknown="refuse")
-        settings = _warm_settings(self.spec, self._spark, found)
-        auditor = SparkAuditor(settings)
-        started = settings.start(SPLIT_SIZE)
-        warm = started.sql()
-        auditor._spark, auditor._session = replace(started, context=warm.sparkContext), warm
-        return auditor.read_source(plan, control.schema, by_another_reader=True)
+        return sums_of(self.spec, self._spark, plan, control.schema, control.encodings, by_another_reader=True)
 
     # ---- tasks at a position ---------------------------------------------------------------------------------------
 

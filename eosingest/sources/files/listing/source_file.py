@@ -19,7 +19,8 @@ WORDING = Wording(
     kept="its length and modification time",
     later="source.min_age",
     on_executors="see the files under the same path",
-    corrected='a corrected file counts as changed: see source.on_change = "reingest"',
+    corrected="correct them and run again: the run resumes if the rows that were sent stay as they are (in a file of several"
+    " splits, keep the length of the line)",
 )
 
 
