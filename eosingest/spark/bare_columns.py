@@ -19,6 +19,7 @@ from eosingest.records import checksum
 from eosingest.records.encoding import Encoding
 from eosingest.spark.record_columns import (
     CHECKSUM,
+    CORRUPT,
     HEADER,
     HEADERS,
     HEADERS_TYPE,
@@ -120,6 +121,8 @@ class StraightReader:
         columns[CHECKSUM] = _signed(hashes)
         if self.position is not None:
             columns[POSITION] = found.column(self.position)
+        if CORRUPT in found.schema.names:
+            columns[CORRUPT] = _as_bytes(found.column(CORRUPT))
         if self.bare.partition is not None:
             columns[PARTITION] = found.column(self.bare.partition)
         metadata = self._metadata_columns(found)

@@ -25,7 +25,7 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import Item
 from eosingest.records import checksum
-from eosingest.spark import plan_checks
+from eosingest.spark import plan_checks, volatile_casts
 from eosingest.spark.bare_columns import StraightReader, bare_columns
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
@@ -38,7 +38,6 @@ from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spec.expressions import quote_name
 
 SCAN_NODES = frozenset({"RangeExec", "MapInArrowExec"})
-_NULLS = "__eosingest_nulls"
 
 
 @dataclass(frozen=True)
@@ -155,8 +154,10 @@ def arrow_schema(types: StructType) -> pa.Schema:
 def _with_nulls(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     """Return the rows with columns of nulls: all in one expression, since each takes a call into the JVM."""
     struct = ", ".join(f"{quote_name(name)}: {kind}" for name, kind in columns.items())
-    nulls = functions.expr(f"CAST(NULL AS STRUCT<{struct}>)").alias(_NULLS)
-    return rows.select("*", nulls).select(functions.expr(f"* EXCEPT ({_NULLS})"), functions.expr(f"{_NULLS}.*"))
+    nulls = functions.expr(f"CAST(NULL AS STRUCT<{struct}>)").alias(volatile_casts.NULLS)
+    return rows.select("*", nulls).select(
+        functions.expr(f"* EXCEPT ({volatile_casts.NULLS})"), functions.expr(f"{volatile_casts.NULLS}.*")
+    )
 
 
 def _ddl(columns: Mapping[str, str]) -> str:

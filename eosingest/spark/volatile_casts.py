@@ -27,6 +27,7 @@ from eosingest.spark.map_keys import refuse_unwritable_keys
 NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
 _NO_DATE_IN_JSON = r'"[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)'
 _NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
+NULLS = "__eosingest_nulls"  # a struct of columns that are not read (python_scan.py): all its fields are null
 _SAID = "a time without a date, which Spark would take for today's: "
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
@@ -67,7 +68,7 @@ class _Guards:
         logical = self._jvm.org.apache.spark.sql.catalyst.plans.logical
         before = self.made
         expressions = node.expressions()
-        for computed in _each(expressions.diff(node.output())):  # plain columns have no cast, and may be thousands
+        for computed in _but_nulls(expressions.diff(node.output())):  # plain columns have no cast, and may be thousands
             self._of(computed)
         if self.made == before:
             return node.withNewChildren(self._seq(below)) if self.made and below else node
@@ -135,6 +136,13 @@ class _Guards:
 
     def _seq(self, items: list[Any]) -> Any:
         return self._jvm.PythonUtils.toSeq(items)
+
+
+def _but_nulls(sequence: Any) -> Iterator[Any]:
+    """Yield the expressions that are no field of NULLS; these may be thousands, and their texts are one call."""
+    texts = str(sequence.mkString("\0")).split("\0")
+    skipped = [text.startswith(f"{NULLS}#") for text in texts] if len(texts) == sequence.size() else []
+    return (sequence.apply(at) for at in range(sequence.size()) if not skipped or not skipped[at])
 
 
 def _each(sequence: Any) -> Iterator[Any]:

@@ -114,7 +114,7 @@ _OWNED = {
     "spark.remote": "Spark Connect is not supported; set [spark] master = …",
     "spark.sql.sources.useV1SourceList": "the splits are read back from the plans of these readers",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "the files are listed once, by eosingest",
-    "spark.sql.csv.parser.columnPruning.enabled": "it hides corrupt rows",
+    "spark.sql.csv.*": "eosingest reads CSV, and not Spark: see source.options",
     "spark.sql.parquet.*": "eosingest reads Parquet, and not Spark: see source.options and source.schema",
     "spark.hadoop.parquet.*": "eosingest reads Parquet, and not Spark: see source.options and source.schema",
     "spark.sql.orc.filterPushdown": "a filter loses rows by it: -0.0, times; rows are filtered when they are read",

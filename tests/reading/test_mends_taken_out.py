@@ -18,12 +18,12 @@ from eosingest.sources.files import source as source_files
 from eosingest.sources.files.bytes import codecs, magic, text_blocks
 from eosingest.sources.files.formats import (
     avro_container,
-    csv_header,
-    csv_scan,
+    csv_check,
     encodings,
     inspection,
     json_scan,
     text_checks,
+    whole_csv,
     whole_text,
 )
 from eosingest.sources.files.formats import options as file_options
@@ -36,6 +36,9 @@ from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import (
     avro_schema,
     columnar,
+    csv_columns,
+    csv_reader,
+    csv_scan,
     data_schema,
     exact_types,
     hadoop_codecs,
@@ -47,6 +50,7 @@ from eosingest.sources.files.reading import (
     valid_text,
     xml_scan,
 )
+from eosingest.sources.files.reading.typed_text import TextType
 from eosingest.spark import volatile_casts
 from tests.support.reading import lab as lab_module
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -138,6 +142,11 @@ def _needs(*codecs_proven: str) -> Patch:
     return _set(inspect_files, "needs_inspection", needs)
 
 
+def _values_without_marks() -> Patch:
+    real = TextType.values
+    return _set(TextType, "values", lambda self, texts: (real(self, texts)[0], None))
+
+
 _HADOOPS_LZ4 = _both(
     _without_suffix("lz4"),
     _needs("bzip2", "zstd"),
@@ -173,34 +182,34 @@ SWITCHES = [
     # CSV
     Switch(
         "quotes are not looked at",
-        _set(csv_scan.CsvScan, "_quotes", _nothing),
+        _both(
+            _set(csv_check.CsvCheck, "_fields", _nothing), _set(csv_columns, "irregular_lines", lambda *_: list[int]())
+        ),
         ("csv/odd/",),
         ("in quotes", "unclosed", *_DOUBLED),
     ),
-    Switch(
-        "lines of white space are passed over", _set(csv_scan.CsvScan, "_blank_lines", _nothing), ("csv/odd/a line of",)
-    ),
-    Switch("a header may be in any split", _set(csv_scan.CsvScan, "_find_header", _nothing), ("csv/header/behind",)),
+    Switch("a header may be in any split", _set(csv_check.CsvCheck, "_find_header", _nothing), ("csv/header/behind",)),
     Switch(
         "zero bytes are taken",
-        _both(_set(csv_scan, "refuse_zero_bytes", _nothing), _set(json_scan, "refuse_zero_bytes", _nothing)),
+        _both(_set(csv_check, "refuse_zero_bytes", _nothing), _set(json_scan, "refuse_zero_bytes", _nothing)),
         ("csv/odd/utf-16", "json/odd/utf-16", "json/odd/utf-32", "json/odd/a nul"),
     ),
     Switch(
         "what cannot be decoded is replaced",
-        _set(text_blocks, "_decoded", _unchecked_blocks),
+        _both(
+            _set(text_blocks, "_decoded", _unchecked_blocks),
+            _set(csv_reader, "_decoded", lambda data, encoding: data.decode(encoding, "replace")),
+        ),
         ("csv/encoding/", "csv/odd/latin"),
         ("undecodable", "latin"),
     ),
     Switch(
         "a header in another order is taken",
-        _options_without("enforceSchema"),
+        _set(csv_scan.CsvScan, "_check_headers", _nothing),
         ("csv/header/reordered", "csv/header/other names"),
     ),
-    Switch(
-        "any header gives names", _set(csv_header, "names_as_given", lambda *_, **__: True), ("csv/header/given names",)
-    ),
-    Switch("corrupt rows are nulls", _set(rows, "_WITH_CORRUPT_ROWS", ()), ("csv/typed/INT", "json/odd/a word")),
+    Switch("texts that are no values are nulls", _values_without_marks(), ("csv/typed/",)),
+    Switch("corrupt rows are nulls", _set(rows, "_WITH_CORRUPT_ROWS", ()), ("json/odd/a word",)),
     # JSON
     Switch(
         "text behind a value is dropped",
@@ -254,14 +263,9 @@ SWITCHES = [
     ),
     Switch(
         "records over lines are not looked at",
-        _set(text_checks, "check_csv", _nothing),
+        _set(whole_csv.Grammar, "look", _nothing),
         ("csv/whole/odd/",),
         ("unclosed", "crlf rows, not said", "cr rows", "text behind"),
-    ),
-    Switch(
-        "rows end as univocity guesses",
-        _options_without("lineSep"),
-        ("csv/whole/odd/crlf in quotes", "csv/whole/odd/cr in quotes"),
     ),
     Switch(
         "what cannot be decoded is replaced, of whole files",
@@ -320,7 +324,7 @@ SWITCHES = [
     Switch(
         "columns are filled in with today",
         _set(lossy_values, "misread_columns", lambda *_: {}),
-        ("csv/typed/TIMESTAMP", "json/times/"),
+        ("json/times/",),
     ),
     Switch(
         "names in two cases are one",
@@ -330,7 +334,7 @@ SWITCHES = [
     Switch(
         "dates and small numbers are what the reader says",
         _set(lossy_values, "misread_columns", lambda *_: {}),
-        ("csv/typed/DATE", "json/typed/DATE", "json/typed/TINYINT"),
+        ("json/typed/DATE", "json/typed/TINYINT"),
     ),
     Switch(
         "expressions are filled in with today",
@@ -405,7 +409,7 @@ SWITCHES = [
     Switch(
         "a number is a time of any year",
         _set(lossy_values, "misread_columns", lambda *_: {}),
-        ("json/typed/", "csv/typed/"),
+        ("json/typed/",),
         (" as TIMESTAMP",),
     ),
     Switch(

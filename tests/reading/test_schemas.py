@@ -12,12 +12,11 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.options import reader_options
-from eosingest.sources.files.reading.parquet_scan import ParquetScan
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.source import FileSource
 from tests.reading.test_parquet_orc_types import packed
-from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.lab import SCANS, Lab, lab  # noqa: F401 - a fixture
 from tests.support.reading.table_avro import column, record
 from tests.support.reading.table_avro import packed as avro
 
@@ -88,7 +87,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
             headers={},
             timestamp=None,
         )
-        scan: Any = ParquetScan(settings, settings) if format == "parquet" else FileScan(settings, {})
+        scan: Any = SCANS[format](settings, settings) if format in SCANS else FileScan(settings, {})
         if not said:
             scan.check_pinned_schema(lab.spark, plan, pinned)
             continue

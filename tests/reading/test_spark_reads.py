@@ -55,7 +55,7 @@ def settings_of(format: str, **options: str) -> ReadSettings:
     return ReadSettings(
         format=format,
         options=options,
-        schema={"text": None, "json": "v STRING", "csv": "v STRING"}[format],
+        schema={"text": None, "json": "v STRING"}.get(format),
         where=None,
         select=("*",),
         key=None,
@@ -108,7 +108,7 @@ def test_bzip2_is_cut_right(tmp_path: Path, spark: SparkSession, separator: str 
     assert sorted(found) == sorted(expected)
 
 
-@pytest.mark.parametrize("format", ["text", "json", "csv"])
+@pytest.mark.parametrize("format", ["text", "json"])
 def test_every_codec_that_spark_reads(tmp_path: Path, spark: SparkSession, format: str) -> None:
     """Breaks when a codec is not registered with Spark, or reads something else than its library."""
     rows, text = rows_of(format, 3000), text_of(format, 3000)

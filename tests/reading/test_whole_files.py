@@ -16,7 +16,7 @@ import pytest
 from eosingest.errors import FatalError
 from eosingest.sources.files.formats.inspection import look, needs_inspection
 from eosingest.sources.files.formats.text_checks import BadTextError
-from eosingest.sources.files.formats.whole_csv import check_csv, first_row
+from eosingest.sources.files.formats.whole_csv import Grammar, whole_rows
 from eosingest.sources.files.formats.whole_json import check_json
 from eosingest.sources.files.source import FileSource
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -74,6 +74,11 @@ def test_words_that_are_no_numbers_of_the_standard() -> None:
     assert "NaN" in bad.message
 
 
+def check_csv(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
+    for _ in whole_rows(pieces, options):
+        pass
+
+
 @pytest.mark.parametrize(
     ("data", "options", "line", "words"),
     [
@@ -81,7 +86,7 @@ def test_words_that_are_no_numbers_of_the_standard() -> None:
         (b'1,"a\n"\n2,"b\n\n', DOUBLED, 3, "does not end"),
         (b'1,"a\nb" \n', DOUBLED, 2, "text after the field"),
         (b'1,"a\nb"c\n', DOUBLED, 2, "text after the field"),
-        (b'1,"a ""b\n""c"\n', {}, 1, "escape = '\"'"),
+        (b'1,"a ""b\n""c"\n', {"escape": "\\"}, 1, "escape = '\"'"),
         (b'1,"a\nb"\r\n2,c\r\n', DOUBLED, 2, 'lineSep = "\\r\\n"'),
         (b"1,a\r\n2,c\r\n", DOUBLED, 1, 'lineSep = "\\r\\n"'),
         (b'1,"a"\r\n2,c\n', {**DOUBLED, "lineSep": "\r\n"}, 2, 'lineSep = "\\n"'),
@@ -113,10 +118,12 @@ def test_what_is_taken_is_a_table_to_pythons_strict_reader() -> None:
 
 
 def test_the_first_row_may_go_over_lines() -> None:
+    options = {**DOUBLED, "comment": "#"}
     for data, row in ((b'\n\n# x\n"a\nb",c\n1,2\n', '"a\nb",c'), (b"a,b", "a,b"), (b"# x\n", ""), (b"", "")):
         for size in (100, 1):
             pieces = (data[at : at + size] for at in range(0, len(data), size))
-            assert first_row(pieces, {**DOUBLED, "comment": "#"}) == row
+            rows = (found for text in whole_rows(pieces, options) for found, _ in Grammar.of(options).each(text))
+            assert next(rows, "") == row
 
 
 def test_memory_does_not_grow_with_the_file() -> None:

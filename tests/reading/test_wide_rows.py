@@ -12,7 +12,7 @@ from py4j.clientserver import JavaClient
 from pyspark.sql import SparkSession
 
 from eosingest.sources.files.formats import csv_header
-from eosingest.sources.files.reading.rows import file_rows
+from eosingest.sources.files.reading.csv_scan import CsvScan
 from eosingest.spark.record_columns import record_frame
 from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
 
@@ -44,7 +44,7 @@ def test_calls_into_the_jvm_are_few(
                 return send(*given, **named)
 
             patch.setattr(JavaClient, "send_command", counting)
-            record_frame(file_rows(spark, settings, plan, None), settings)
+            record_frame(CsvScan(settings, settings).frame(spark, plan, None, 1), settings)
         calls[columns] = len(counted)
     assert calls[300] <= calls[10] + 50, calls
 

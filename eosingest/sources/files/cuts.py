@@ -22,6 +22,7 @@ from eosingest.protocol.source import (
     SplitKind,
     Version,
 )
+from eosingest.sources.files.bytes.text_blocks import layout
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 
@@ -80,9 +81,18 @@ def file_split(split: Split) -> FileSplit:
 
 
 def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
-    """Say whether Spark cuts this file: none that is read whole, nor a compressed one, unless its format compresses inside."""
+    """Say whether this file is cut: none that is read whole, nor a compressed one, unless its format compresses inside.
+
+    Of text that Python reads, none whose lines do not end with one byte, nor a .bz2: only Hadoop cuts these.
+    """
     entry = FORMATS[format]
     if entry.is_whole(options):
+        return False
+    if (
+        entry.is_read_in_python
+        and entry.is_text
+        and (is_cut_by_codec(path) or not layout(format, options).ends_with_a_byte)
+    ):
         return False
     return entry.is_compressed_inside or not path.lower().endswith(_UNSPLITTABLE_SUFFIXES)
 

@@ -24,6 +24,7 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.csv_scan import CsvScan
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
@@ -39,6 +40,7 @@ from tests.support.warm_spark import cut_by, warm_spark
 
 SPLIT_SIZE = 32 << 20
 _LONGEST = 64 << 20
+SCANS: Mapping[str, type[XmlScan | ParquetScan | CsvScan]] = {"parquet": ParquetScan, "xml": XmlScan, "csv": CsvScan}
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,9 @@ class Pending:
         return self.in_python and self.read.format == "xml"
 
     @property
-    def scan(self) -> XmlScan | ParquetScan:
+    def scan(self) -> XmlScan | ParquetScan | CsvScan:
         """How Python reads it."""
-        return (ParquetScan if self.read.format == "parquet" else XmlScan)(self.read, self.read)
+        return SCANS[self.read.format](self.read, self.read)
 
     def rows(self) -> list[Any]:
         """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON."""

@@ -856,11 +856,6 @@ def _habits() -> Iterator[Case]:
         ),
         "types": (b"00123,1.10,TRUE\n", [{"_c0": 123, "_c1": 1.1, "_c2": True}], "Types are inferred without a schema"),
         "nulls": (b'a,,""\n', [{"_c0": "a", "_c1": None, "_c2": None}], "An empty field, quoted or not, is null"),
-        "numbers as Java has them": (
-            b"1d,0x1p3,\xd9\xa1\n",
-            [{"_c0": 1.0, "_c1": 8.0, "_c2": 1}],
-            "as Java writes numbers",
-        ),
         "times": (b"10:30,1\n", [{"_c0": "10:30", "_c1": 1}], "An inferred column is STRING"),
     }
     for kind, (data, rows, words) in csvs.items():

@@ -1,8 +1,8 @@
 """Decodes a text file's bytes into blocks of whole lines, cut where Spark cuts lines: for the checks of CSV and JSON.
 
-It takes a file's decompressed pieces (codecs.py), for csv_scan.py and json_scan.py. Spark silently replaces bytes that it
-cannot decode; here they end the run. The encodings are those that formats/encodings.py allows: for each of them Python
-refuses all bytes that Java would replace (tests/reading/test_json_csv_rows.py).
+It takes a file's decompressed pieces (codecs.py), for csv_check.py, json_scan.py and the reader of CSV. Java silently replaces
+bytes that it cannot decode; here they end the run. The encodings are those that formats/encodings.py allows: for each of them
+Python refuses all bytes that Java would replace (tests/reading/test_json_csv_rows.py).
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ class Layout:
     def width(self) -> int:
         """The bytes in a code unit of the encoding."""
         return next((width for name, width in _WIDTHS.items() if self.encoding.lower().startswith(name)), 1)
+
+    @property
+    def ends_with_a_byte(self) -> bool:
+        """Whether bytes/lines.py cuts such lines: each ends with one byte, or with line feed and carriage return."""
+        return self.width == 1 and (self.end is None or len(self.end) == 1)
 
     def lines(self, text: str) -> list[str]:
         """Return the lines of a block's text, without their ends."""

@@ -10,10 +10,7 @@ from eosingest.sources.files.formats.entry import (
     ANY_TEXT,
     BOOLEAN,
     CHARACTER,
-    DEFAULTS_OF_TYPED_TEXT,
-    OF_TYPED_TEXT,
-    UNESCAPED,
-    WHOLE_NUMBER,
+    SOME_TEXT,
     FileFormat,
     Refusals,
     is_multi_line,
@@ -25,14 +22,12 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
     yield from encodings.refused_encoding(options, whole=whole)
     if whole:
         yield from _refused_of_whole(options)
-    if "enforceschema" in options and options.get("header") == "true":
-        yield "enforceSchema", "not allowed: with a header the columns are always checked against it; leave it out"
     if options.get("inferschema") == "true" and has_schema:
         yield "inferSchema", "has no effect with source.schema; drop one of them"
 
 
 def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
-    """Yield the options with which univocity, Spark's parser, does not read records over several lines exactly."""
+    """Yield the options with which a row over several lines has no certain end."""
     if options.get("linesep", "\n") not in ("\n", "\r\n"):
         yield "lineSep", 'must be "\\n" or "\\r\\n" with multiLine'
     for name in ("sep", "delimiter"):
@@ -44,63 +39,44 @@ def _refused_of_whole(options: Mapping[str, str]) -> Refusals:
     for name in ("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"):
         if options.get(name.lower()) == "true":
             yield name, "not allowed with multiLine; write trim(…) in transform.select"
-    for name in ("unescapedQuoteHandling", "charToEscapeQuoteEscaping"):
-        if name.lower() in options:
-            yield name, "not allowed with multiLine: a quote inside a quoted field must be escaped; leave it out"
-
-
-def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    ours = {}
-    if options.get("header", "").lower() == "true":
-        ours["enforceSchema"] = "false"  # else Spark silently swaps reordered columns
-    if not has_schema and "inferSchema" not in options:
-        ours["inferSchema"] = "true"
-    if is_multi_line(options) and "lineSep" not in options:
-        ours["lineSep"] = "\n"  # univocity's detection would change the line breaks in values
-    return {**options, **ours}
 
 
 def _defaults_of(options: Mapping[str, str]) -> dict[str, str]:
-    """Double a quote within quotes, as in RFC 4180, unless nothing is quoted; Spark's default is a backslash."""
+    """Double a quote within quotes, as in RFC 4180, unless nothing is quoted."""
     quote = options.get("quote", '"')
     return {"escape": quote} if quote and "escape" not in options else {}
 
 
 CSV = FileFormat(
     name="csv",
-    schema_note="not given: Spark looks through the data first",
+    schema_note="not given: the types of all texts in the data",
     options={
-        **OF_TYPED_TEXT,
-        **dict.fromkeys(("header", "inferSchema", "enforceSchema", "preferDate", "multiLine"), BOOLEAN),
+        **dict.fromkeys(("header", "inferSchema", "multiLine"), BOOLEAN),
         **dict.fromkeys(("ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"), BOOLEAN),
-        **dict.fromkeys(("maxColumns", "maxCharsPerColumn", "inputBufferSize"), WHOLE_NUMBER),
-        **dict.fromkeys(("quote", "escape", "comment", "charToEscapeQuoteEscaping"), CHARACTER),
-        **dict.fromkeys(("sep", "delimiter"), ANY_TEXT),
+        **dict.fromkeys(("quote", "escape", "comment"), CHARACTER),
+        **dict.fromkeys(
+            ("sep", "delimiter", "lineSep", "dateFormat", "timestampFormat", "timestampNTZFormat"), SOME_TEXT
+        ),
         **dict.fromkeys(("nullValue", "emptyValue", "nanValue", "positiveInf", "negativeInf"), ANY_TEXT),
-        "unescapedQuoteHandling": UNESCAPED,
+        **dict.fromkeys(("encoding", "charset"), ANY_TEXT),
     },
     defaults={
         "multiLine": "false",
         **dict.fromkeys(("header", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace"), "false"),
-        **dict.fromkeys(("inferSchema", "preferDate", "enforceSchema"), "true"),
+        "inferSchema": "true",
         "sep": ",",
         "encoding": "UTF-8",
         "quote": '"',
-        "escape": "\\",
         "comment": "",
         "nullValue": "",
+        "emptyValue": "",
         "nanValue": "NaN",
         "positiveInf": "Inf",
         "negativeInf": "-Inf",
-        "maxColumns": "20480",
-        "maxCharsPerColumn": "-1",
-        "unescapedQuoteHandling": "STOP_AT_DELIMITER",
-        **DEFAULTS_OF_TYPED_TEXT,
     },
     is_text=True,
-    has_corrupt_rows=True,
     is_whole=is_multi_line,
+    is_read_in_python=True,
     refused=_refused,
-    reader_options=_reader_options,
     defaults_of=_defaults_of,
 )

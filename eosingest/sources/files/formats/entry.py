@@ -18,15 +18,11 @@ FRACTION = re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?")
 ANY_TEXT = re.compile(r".*", re.DOTALL)
 SOME_TEXT = re.compile(r".+", re.DOTALL)
 CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one UTF-16 code unit, Java's char
-UNESCAPED = re.compile(
-    r"STOP_AT_CLOSING_QUOTE|BACK_TO_DELIMITER|STOP_AT_DELIMITER|SKIP_VALUE|RAISE_ERROR", re.IGNORECASE
-)
 REBASE_MODE = re.compile(r"CORRECTED|LEGACY|EXCEPTION", re.IGNORECASE)
 XML_NAME = re.compile(r"(?:[^\W\d]|:)[\w:.\-·]*")
 # The message for a value that does not match its option's pattern.
 SHAPES = {
     CHARACTER: "must be one character, or empty for none",
-    UNESCAPED: f"must be one of {', '.join(UNESCAPED.pattern.split('|'))}",
     REBASE_MODE: f"must be one of {', '.join(REBASE_MODE.pattern.split('|'))}",
     XML_NAME: "must be a name of XML, without brackets",
     BOOLEAN: "must be true or false",
@@ -96,7 +92,7 @@ class FileFormat:
     is_in_blocks: its files are Avro's container files, whose blocks the inspection verifies (avro_container.py).
     is_by_columns: the format is columnar: Spark reads a column without the others, in batches of rows.
     has_footers: each file contains its columns and their types, in a footer or header.
-    has_corrupt_rows: the reader puts the text of a row that it cannot parse into a separate column.
+    has_corrupt_rows: Spark's reader puts the text of a row that it cannot parse into a separate column.
     columns: its only columns, name and type; None if the schema defines them.
     value: the record's value if the spec has none; None for the row as JSON.
     is_read_in_python: Python reads its files (spark/python_scan.py), not a reader of Spark.

@@ -145,8 +145,11 @@ def inspect(
             where = "" if line is None else f"line {line:,}"
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
-            told = codecs.codec_of(file.coded_path) in ("gzip", "deflate") and not is_whole(format, options)
-            if told:  # Hadoop reports it in the run: the rows before the damage are sent
+            by_hadoop = not is_whole(format, options) and not FORMATS[format].is_read_in_python
+            if by_hadoop and codecs.codec_of(file.coded_path) in (
+                "gzip",
+                "deflate",
+            ):  # it reports it in the run: the rows before the damage are sent
                 return None
             return _finding(file, damaged)
     return None

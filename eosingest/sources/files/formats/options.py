@@ -9,13 +9,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats import FORMATS, times
 from eosingest.sources.files.formats.entry import BOOLEAN, SHAPES, Refusals
 
 _CORRUPT = "corrupt rows always end the run with file, split and row named; leave it out"
 _LISTING = "the files are listed once, by eosingest; say it with a glob in source.path"
 _DROPS = "it would drop rows silently; leave it out"
 _WRITES = "it is for writing only; when reading, Spark takes the compression from the file's name"
+_IN_UTC = "a TIMESTAMP without a zone is in UTC; leave it out, or write, in transform.select"
 _REFUSED = {
     "mode": _CORRUPT,
     "columnNameOfCorruptRecord": _CORRUPT,
@@ -36,11 +37,19 @@ _REFUSED = {
     **dict.fromkeys(("compression", "codec", "extension", "quoteAll", "escapeQuotes", "pretty"), _WRITES),
     **dict.fromkeys(("ignoreNullFields", "writeNonAsciiCharacterAsCodePoint", "parquet.compression"), _WRITES),
     "orc.compress": _WRITES,
+    "enforceSchema": "the header of each file must have the columns' names, in their order; leave it out",
+    "unescapedQuoteHandling": "a quote inside of a quoted field must be escaped; correct the files",
+    "charToEscapeQuoteEscaping": "an escape is escaped by itself; leave it out",
+    **dict.fromkeys(("maxColumns", "maxCharsPerColumn", "inputBufferSize"), "there is no such limit; leave it out"),
+    "samplingRatio": "types are inferred from all rows; write source.schema",
+    "preferDate": "dates alone are a DATE; write source.schema for another type",
+    "locale": "names of months are English; declare the column as STRING",
+    "timeZone": f"{_IN_UTC}, to_utc_timestamp(t, 'Europe/Berlin')",
+    "enableDateTimeParsingFallback": "only the format is read; declare the column as STRING",
 }
 _INFERENCE = frozenset(
     [
         "inferSchema",
-        "preferDate",
         "samplingRatio",
         "primitivesAsString",
         "prefersDecimal",
@@ -49,6 +58,7 @@ _INFERENCE = frozenset(
         "mergeSchema",
     ]
 )
+_PATTERNS = ("dateformat", "timestampformat", "timestampntzformat")
 _ALIASES = {"delimiter": "sep", "charset": "encoding"}
 
 
@@ -75,11 +85,20 @@ def refused_options(format_: str, options: Mapping[str, str], *, has_schema: boo
             yield name, f"unknown option for {format_}{_did_you_mean(key, allowed)}"
         elif not shapes[allowed[key]].fullmatch(value):
             yield name, SHAPES[shapes[allowed[key]]]
+        elif key in _PATTERNS and FORMATS[format_].is_read_in_python:
+            yield from _refused_pattern(name, value)
     lower = {name.lower(): value.lower() for name, value in options.items()}
     for other, one in _ALIASES.items():
         if one in lower and other in lower:
             yield allowed.get(other, other), f"is the same option as {one}; write one of them"
     yield from FORMATS[format_].refused(lower, has_schema)
+
+
+def _refused_pattern(name: str, pattern: str) -> Refusals:
+    try:
+        times.compiled(pattern)
+    except times.BadPatternError as error:
+        yield name, f"cannot be read: {error}; declare the column as STRING, and convert it in transform.select"
 
 
 def _did_you_mean(key: str, known: Mapping[str, str]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, ambiguous_separator, blocks, layout
-from eosingest.sources.files.formats.csv_scan import CsvScan
+from eosingest.sources.files.formats.csv_check import CsvCheck
 from eosingest.sources.files.formats.json_scan import JsonScan
 from eosingest.sources.files.formats.unknown_fields import KnownFields
 from eosingest.sources.files.formats.whole import is_one_value, is_whole
-from eosingest.sources.files.formats.whole_csv import check_csv
+from eosingest.sources.files.formats.whole_csv import whole_rows
 from eosingest.sources.files.formats.whole_json import check_json
 
 __all__ = ["BadTextError", "can_be_parted", "check_text", "needs_text_check"]
@@ -48,17 +48,18 @@ def check_text(
         check_json(pieces, options, fields)
         return True
     if format == "csv" and is_whole(format, options):
-        check_csv(pieces, options)
+        for _ in whole_rows(pieces, options):
+            pass
         return True
     found = layout(format, options)
-    if first_split is not None and ambiguous_separator(found.end):
+    if format != "csv" and first_split is not None and ambiguous_separator(found.end):
         raise BadTextError(
             f"lineSep {found.separator!r} begins with a byte that it holds again: at the border of two splits a line may be"
             " cut in the wrong place",
             hint="set source.split_size above the size of the largest file, so that each is one split",
         )
     if format == "csv":
-        return CsvScan(options, first_split, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
+        return CsvCheck(options, first_split, from_start=from_start).check(blocks(pieces, found, from_start=from_start))
     if format == "json":
         scan = JsonScan(options, from_start=from_start, fields=fields)
         return scan.check(blocks(pieces, found, from_start=from_start))

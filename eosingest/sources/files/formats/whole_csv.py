@@ -1,27 +1,26 @@
-"""Finds rows of CSV over several lines (`multiLine = true`) that Spark would read as other rows than the file holds.
+"""Cuts CSV into rows of several lines (`multiLine = true`), by a strict grammar.
 
-For the inspection (inspection.py), on the decoded text of whole_text.py. univocity, Spark's parser, reads a quote that is never
-closed as a field up to the file's end, and row ends other than `lineSep` as part of a field. So every row must follow a strict
-grammar, which Python's csv reads alike: a quoted field ends before a delimiter or a row's end, and outside of quotes there is
-no other row's end. Regular expressions match many whole rows at a time.
+For the inspection (inspection.py) and the tasks' reader, on the decoded text of whole_text.py. A quoted field ends before a
+delimiter or a row's end, and outside of quotes there is no other row's end: so a quote that is never closed is found, and every
+reader reads the same rows. Regular expressions match many whole rows at a time.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, encoding_of
-from eosingest.sources.files.formats.csv_scan import Dialect, escape_outside_of_quotes, or_another_escape, shown
+from eosingest.sources.files.formats.csv_rows import Dialect, escape_outside_of_quotes, or_another_escape, shown
 from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
 
 _LOOKED_AT = 1 << 20  # so many characters without a whole row are searched for errors
 
 
-def check_csv(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
-    """Check a file. Raises BadTextError for the first text that Spark would misread."""
-    grammar = _Grammar.of(options)
+def whole_rows(pieces: Iterable[bytes], options: Mapping[str, str]) -> Iterator[str]:
+    """Yield a file's text in pieces of whole rows, each with its end. Raises BadTextError for the first wrong row."""
+    grammar = Grammar.of(options)
     rest, line, waiting, wanted = "", 1, list[str](), 0
     for piece in decoded(pieces, encoding_of(options)):
         waiting.append(piece)
@@ -31,6 +30,8 @@ def check_csv(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
         text = rest + "".join(waiting)
         waiting.clear()
         end = grammar.rows.match(text).end()  # type: ignore[union-attr]
+        if end:
+            yield text[:end]
         line += text.count("\n", 0, end)
         rest = text[end:]
         wanted = len(rest)
@@ -42,20 +43,11 @@ def check_csv(pieces: Iterable[bytes], options: Mapping[str, str]) -> None:
         end = grammar.rows.match(last).end()  # type: ignore[union-attr]
         if end < len(rest):
             grammar.look(rest[end:], line + rest.count("\n", 0, end), final=True)
-
-
-def first_row(pieces: Iterable[bytes], options: Mapping[str, str]) -> str:
-    """Return the text of the first row that is neither empty nor a comment, "" if there is none."""
-    grammar, rest = _Grammar.of(options), ""
-    for piece in decoded(pieces, encoding_of(options)):
-        rest += piece
-        if piece and (found := grammar.row(rest)):
-            return found
-    return grammar.row(rest + grammar.end)
+        yield last
 
 
 @dataclass(frozen=True)
-class _Grammar:
+class Grammar:
     """The regular expressions of a dialect. Their quantifiers are possessive, so that they take linear time."""
 
     dialect: Dialect
@@ -67,7 +59,8 @@ class _Grammar:
     plain: re.Pattern[str]
 
     @staticmethod
-    def of(options: Mapping[str, str]) -> _Grammar:
+    def of(options: Mapping[str, str]) -> Grammar:
+        """Make the grammar of the options of a spec."""
         dialect = Dialect.of(options)
         end = {name.lower(): value for name, value in options.items()}.get("linesep", "\n")
         delimiter, quote, escape, ends = map(re.escape, (dialect.delimiter, dialect.quote, dialect.escape, end))
@@ -94,7 +87,7 @@ class _Grammar:
             row = rf"(?:{comment}[^\r\n]*+{ends}|(?!{comment}){row})"
         skipped = rf"(?:{comment}[^\r\n]*+{ends}|{ends})*+" if comment else rf"(?:{ends})*+"
         flags = re.DOTALL
-        return _Grammar(
+        return Grammar(
             dialect,
             end,
             rows=re.compile(rf"(?:{row})*+", flags),
@@ -104,10 +97,12 @@ class _Grammar:
             plain=re.compile(plain, flags),
         )
 
-    def row(self, text: str) -> str:
-        """Return the first row that is not empty, without its end; "" if no row is complete."""
-        found = self.one.match(text)
-        return found[1].removesuffix(self.end) if found is not None else ""
+    def each(self, text: str) -> Iterator[tuple[str, int]]:
+        """Yield the rows of whole rows, without empty lines and comments: each without its end, and the index after its end."""
+        at = 0
+        while (found := self.one.match(text, at)) is not None:
+            at = found.end()
+            yield found[1].removesuffix(self.end), at
 
     def look(self, text: str, line: int, *, final: bool) -> None:
         """Check a text that begins with an incomplete row. Raises BadTextError if that row is wrong.
@@ -169,8 +164,7 @@ class _Grammar:
         if wanted is not None:
             hint += f'; if they all do as this one, set source.options.lineSep = "{wanted}"'
         return BadTextError(
-            f"{words[found]} outside of quotes, where a row ends with {words[self.end]}: Spark would take it for part of a"
-            " field",
+            f"{words[found]} outside of quotes, where a row ends with {words[self.end]}",
             line=line,
             hint=hint,
         )

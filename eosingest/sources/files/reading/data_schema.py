@@ -1,6 +1,6 @@
 """Decides the columns and types with which files are read: those of the given schema, the pinned one, or an inferred one.
 
-Between the plan and rows.py, which adds the specifics of JSON and CSV. ORC and Avro store a schema in each file, and that
+Between the plan and rows.py, which adds the specifics of JSON. ORC and Avro store a schema in each file, and that
 of every pending file is read (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data: Spark
 appends them, as strings unless the schema says otherwise (spark/required_settings.py), so that their type never depends on
 which folders are pending.

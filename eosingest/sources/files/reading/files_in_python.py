@@ -5,9 +5,10 @@ Their columns depend on the plan (spark/scan_of_plan.py): those of its `k=v` fol
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from eosingest.protocol.plan import Plan
@@ -17,6 +18,8 @@ from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import OtherRows, Scan
 from eosingest.spark.scan_of_plan import ScanOfPlan
+
+CASE = "spark.sql.caseSensitive"
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,14 @@ class FilesInPython(ScanOfPlan):
         """Return the columns of the plan's `k=v` folders as written; none if the files are in no such tree."""
         files = planned_files(plan)
         return folder_names(files) if partition_base(files, recursive=self.recursive) is not None else []
+
+
+def is_set(conf: Mapping[str, str], name: str) -> bool:
+    """Say whether a setting is true: of the session, if there is one, else of its context, else in the spec's `conf`."""
+    session = SparkSession.getActiveSession()
+    context = SparkContext._active_spark_context
+    if session is not None:
+        value = session.conf.get(name, "false")
+    else:
+        value = conf.get(name, "false") if context is None else context.getConf().get(name, "false")
+    return str(value).lower() == "true"

@@ -1,4 +1,4 @@
-"""Finds columns of JSON, CSV and folders in which Spark reads a text as another value than it says, before anything is sent.
+"""Finds columns of JSON and folders in which Spark reads a text as another value than it says, before anything is sent.
 
 As TIMESTAMP, a text without a date becomes that time of today, `2020-05` the first of May, and `202005` a year; as DATE,
 `2020-01-02 x` loses its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15; a folder's 70000
@@ -50,22 +50,17 @@ _WORDS: Mapping[str, str] = {
 }
 _WIDER = {"tinyint": "SMALLINT", "smallint": "INT"}
 _FORMATS = {"timestamp": "timestampFormat", "timestamp_ntz": "timestampNTZFormat", "date": "dateFormat"}
-# In CSV and in names of folders every value is a text, and Spark reads a number of five or six digits as a year.
-OF_TEXTS: Mapping[str, str] = {**_SUSPECTS, "timestamp": f"{_SUSPECTS['timestamp']} OR {_VALUE} RLIKE '{_LONG_YEAR}'"}
+# In names of folders every value is a text, and Spark reads a number of five or six digits as a year.
+_OF_TEXTS: Mapping[str, str] = {**_SUSPECTS, "timestamp": f"{_SUSPECTS['timestamp']} OR {_VALUE} RLIKE '{_LONG_YEAR}'"}
 IN_FOLDERS = frozenset(("timestamp", "timestamp_ntz", "date", "tinyint", "smallint"))
 
 
-def conditions(format: str) -> Mapping[str, str]:
-    """Return the conditions by which the texts of a format are checked."""
-    return _SUSPECTS if format == "json" else OF_TEXTS
-
-
-def suspects(format: str, options: Mapping[str, str], conf_policy: str | None) -> frozenset[str]:
-    """Return the types whose texts must be checked: decimals, JSON's TINYINT, dates and times without a format option."""
+def suspects(options: Mapping[str, str], conf_policy: str | None) -> frozenset[str]:
+    """Return JSON's types whose texts must be checked: decimals, TINYINT, dates and times without a format option."""
     lower = {name.lower(): value.lower() for name, value in options.items()}
     fallback = lower.get("enabledatetimeparsingfallback") == "true" or (conf_policy or "").upper() == "LEGACY"
     found = {kind for kind, option in _FORMATS.items() if fallback or option.lower() not in lower}
-    return frozenset(found | {"decimal"} | ({"tinyint"} if format == "json" else set()))
+    return frozenset(found | {"decimal", "tinyint"})
 
 
 def _name(kind: DataType) -> str:
@@ -147,7 +142,7 @@ def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], 
             alone = StructType([field])
             rows = [(text,) for text in texts]
             frame = partial(spark.createDataFrame, rows)
-            found |= misread_columns(frame, alone, IN_FOLDERS, OF_TEXTS)
+            found |= misread_columns(frame, alone, IN_FOLDERS, _OF_TEXTS)
     return found
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
-from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
@@ -24,7 +23,7 @@ from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.columnar import Footer
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.exact_types import merged, refuse_misread, refuse_unreadable, type_words
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
 from eosingest.sources.files.reading.parquet_columns import Stored, TypeSettings, stored_columns
 from eosingest.sources.files.reading.parquet_reader import (
     DamagedError,
@@ -88,22 +87,12 @@ class ParquetScan(FilesInPython):
         return PythonScan(self.records, reader, types, narrowed=reader.narrowed)
 
     def _settings(self) -> TypeSettings:
-        return TypeSettings(self._is_set("spark.sql.legacy.parquet.nanosAsLong"))
+        return TypeSettings(is_set(self.conf, "spark.sql.legacy.parquet.nanosAsLong"))
 
     def _rules(self) -> Rules:
         options = {name.lower(): value.upper() for name, value in self.read.options.items()}
         times, int96 = options.get("datetimerebasemode", CORRECTED), options.get("int96rebasemode", CORRECTED)
-        return Rules(self._is_set("spark.sql.caseSensitive"), Calendars(times, int96))
-
-    def _is_set(self, name: str) -> bool:
-        """Say whether a setting is true: of the session, if there is one, else of its context, else of the spec."""
-        session = SparkSession.getActiveSession()
-        context = SparkContext._active_spark_context
-        if session is not None:
-            value = session.conf.get(name, "false")
-        else:
-            value = self.conf.get(name, "false") if context is None else context.getConf().get(name, "false")
-        return str(value).lower() == "true"
+        return Rules(is_set(self.conf, CASE), Calendars(times, int96))
 
 
 def ddl_of(kind: DataType) -> str:

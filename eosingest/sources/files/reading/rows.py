@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.sources.files.formats import FORMATS, csv_header
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.listing.partitions import partition_columns, partition_values
 from eosingest.sources.files.listing.source_file import SourceFile
@@ -90,12 +90,10 @@ class FileRows:
 def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> FileRows:
     """Make the DataFrame. Raises SpecError that names the key whose value Spark does not take.
 
-    Raises FatalError if a column of JSON or CSV holds text that Spark would read as another value (lossy_values.py).
+    Raises FatalError if a column of JSON holds text that Spark would read as another value (lossy_values.py).
     """
     reader, files = _reader(spark, settings, base_path), pending_files(plan)
     schema = read_schema(spark, settings, plan, base_path)
-    if _headers_are_the_names(spark, settings, plan, lambda: reader.schema(schema).load(files)):
-        reader = reader.option("enforceSchema", "true")  # no header has the names that Spark made
     if _has_corrupt_rows(settings):
         schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
@@ -107,10 +105,6 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         by_columns = settings.format in _BY_COLUMNS
         split = _split_by_metadata(rows) if by_columns else functions.expr(_SPLIT_BY_BLOCK)
 
-    def readable() -> DataFrame:
-        needed = [name for name in splits.file_columns(rows) if name != CORRUPT] if settings.format == "csv" else []
-        return _with_something_to_read(reader, schema, files, needed)
-
     return FileRows(
         rows=rows,
         visible=tuple(visible),
@@ -119,7 +113,7 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         split_last=not by_columns,
         plan=plan,
         scheme=splits.METADATA if by_columns else splits.BLOCK,
-        readable=readable,
+        readable=lambda: _with_something_to_read(reader, schema, files),
         check_items=StoreCheck.of(files),
     )
 
@@ -133,18 +127,13 @@ def _split_by_metadata(rows: DataFrame) -> Column:
     return functions.xxhash64(metadata["file_path"], metadata["file_block_start"])
 
 
-def _with_something_to_read(
-    reader: SparkReader, schema: StructType, files: Sequence[SourceFile], needed: list[str]
-) -> DataFrame:
+def _with_something_to_read(reader: SparkReader, schema: StructType, files: Sequence[SourceFile]) -> DataFrame:
     """Return the rows for records that use none of their columns: Spark refuses to read the column of corrupt rows alone.
 
-    That column is made to need the columns of CSV; for JSON and an empty schema, a column that no file has.
+    That column is made to need a column that no file has.
     """
-    if not needed:
-        schema, needed = StructType([*schema.fields, StructField(NOTHING, StringType())]), [NOTHING]
-    whole = reader.schema(schema).load(files)
-    hashed = ", ".join(map(quote_name, needed))
-    return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({hashed}) % 1 = 5, NULL, {CORRUPT})"))
+    whole = reader.schema(StructType([*schema.fields, StructField(NOTHING, StringType())])).load(files)
+    return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({quote_name(NOTHING)}) % 1 = 5, NULL, {CORRUPT})"))
 
 
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> SparkReader:
@@ -166,23 +155,6 @@ def _has_corrupt_rows(settings: ReadSettings) -> bool:
 
 def _is_document(settings: ReadSettings) -> bool:
     return settings.format == "json" and is_whole(settings.format, settings.options)
-
-
-def _headers_are_the_names(
-    spark: SparkSession, settings: ReadSettings, plan: Plan, whole: Callable[[], DataFrame]
-) -> bool:
-    """Say whether the columns have the names that Spark makes of each CSV file's header, if names in it are not unique.
-
-    False if Spark made no name: then it compares the headers itself.
-    """
-    if settings.format != "csv" or settings.options.get("enforceSchema") != "false":
-        return False
-    columns = splits.file_columns(whole())
-    sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-    return csv_header.may_be_given(columns) and all(
-        csv_header.names_as_given(file, settings.options, columns, case_sensitive=sensitive)
-        for file in pending_files(plan)
-    )
 
 
 def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
@@ -249,16 +221,6 @@ def _refuse_misfits(
     documents.refuse_misfits(read, schema, files, folders)
 
 
-def columns_with_values(
-    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, schema: StructType
-) -> set[str]:
-    """Return the columns that have a value in any row of the pending files: one pass."""
-    frame = _reader(spark, settings, base_path).schema(schema).load(pending_files(plan))
-    found = [functions.max(functions.col(quote_name(name)).isNotNull()) for name in schema.names]
-    (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
-    return {name for name, has_value in zip(schema.names, row, strict=True) if has_value}
-
-
 def _as_text(field: StructField, types: frozenset[str]) -> StructField:
     return StructField(field.name, lossy_values.as_text(field.dataType, types))
 
@@ -270,11 +232,9 @@ def _misread_columns(
     policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
     if settings.format not in _WITH_CORRUPT_ROWS:
         return {}
-    # Columns are matched by position: an error in a header is reported when the rows are read.
-    reader = _reader(spark, settings, base_path).option("enforceSchema", "true")
-    types = lossy_values.suspects(settings.format, settings.options, policy)
-    conditions = lossy_values.conditions(settings.format)
-    return lossy_values.misread_columns(lambda as_text: reader.schema(as_text).load(files), schema, types, conditions)
+    reader = _reader(spark, settings, base_path)
+    types = lossy_values.suspects(settings.options, policy)
+    return lossy_values.misread_columns(lambda as_text: reader.schema(as_text).load(files), schema, types)
 
 
 def _schema_hint(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:

@@ -40,12 +40,11 @@ def spark_conf(split_size: int) -> dict[str, str]:
         "spark.sql.files.minPartitionNum": "1",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
-        "spark.sql.sources.useV1SourceList": "csv,json,orc,text",
+        "spark.sql.sources.useV1SourceList": "json,orc,text",
         # The files are listed already; a Spark job of thousands of tasks that lists them again would take longer than the run.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
         # Spark skips stripes by statistics that ignore NaN, distinguish -0.0 from 0.0, and cut times to milliseconds.
         "spark.sql.orc.filterPushdown": "false",
-        "spark.sql.csv.parser.columnPruning.enabled": "false",
         # Hadoop's line reader silently drops longer lines.
         "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
     }
@@ -167,6 +166,10 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         from eosingest.sources.files.reading.parquet_scan import ParquetScan
 
         return ParquetScan(read, records, table.recursive, conf=conf)
+    if table.format == "csv":
+        from eosingest.sources.files.reading.csv_scan import CsvScan
+
+        return CsvScan(read, records, table.recursive, conf=conf)
     if FORMATS[table.format].is_read_in_python:
         from eosingest.sources.files.reading.xml_scan import XmlScan
 

@@ -31,11 +31,11 @@ from eosingest.errors import ChangedError, EosingestError, listed
 from eosingest.protocol.plan import Plan, PlannedItem
 from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, from_ddl
 from eosingest.sources.files.reading.exact_types import holds, type_words
-from eosingest.sources.files.reading.rows import ReadSettings, columns_with_values, read_schema
+from eosingest.sources.files.reading.rows import ReadSettings, read_schema
 
 _NAMED_AT_MOST = 10
 _ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ
-_WAY_OUT = (
+WAY_OUT = (
     "nothing of this run was sent; move these files away until the job is complete, then bring them back: a new run infers"
     " the schema again"
 )
@@ -97,7 +97,7 @@ def _outgrown(
     return ChangedError(
         f"{where}the job's schema, which was inferred when it began, does not fit the files: {said}",
         code="schema-outgrown",
-        hint=f"{_WAY_OUT}. {_for_both(spark, found, pinned, format)}",
+        hint=f"{WAY_OUT}. {_for_both(spark, found, pinned, format)}",
     )
 
 
@@ -119,7 +119,7 @@ def _inferred(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
             raise ChangedError(
                 "other files are pending than those that the job's schema was inferred from, too many to infer it again",
                 code="schema-outgrown",
-                hint=_WAY_OUT,
+                hint=WAY_OUT,
             ) from error
         raise
 
@@ -133,11 +133,8 @@ def _with_values_only(
     pinned: StructType,
 ) -> StructType:
     """Return the schema that was found, with the pinned types for columns and fields without any value in these files."""
-    if settings.format == "json":
-        options = {**settings.options, "dropFieldIfAllNull": "true"}
-        return _pinned_where_null(_inferred(spark, replace(settings, options=options), plan, base_path), found, pinned)
-    valued = columns_with_values(spark, settings, plan, base_path, found)
-    return _pinned_where_null(StructType([f for f in found.fields if f.name in valued]), found, pinned)
+    options = {**settings.options, "dropFieldIfAllNull": "true"}
+    return _pinned_where_null(_inferred(spark, replace(settings, options=options), plan, base_path), found, pinned)
 
 
 def _pinned_where_null(valued: StructType, found: StructType, pinned: StructType) -> StructType:

@@ -31,7 +31,6 @@ _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 _READERS = {
     "avro": "org.apache.spark.sql.avro.AvroFileFormat",
     "binaryFile": f"{_DATASOURCES}.binaryfile.BinaryFileFormat",
-    "csv": f"{_DATASOURCES}.csv.CSVFileFormat",
     "json": f"{_DATASOURCES}.json.JsonFileFormat",
     "orc": f"{_DATASOURCES}.orc.OrcFileFormat",
     "text": f"{_DATASOURCES}.text.TextFileFormat",

@@ -17,7 +17,7 @@ from eosingest.spark.record_columns import record_frame
 _SPLIT_SIZE = 1 << 20
 _SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
 _ROWS = 20_000  # enough for the JVM's interpreter to execute the code of a run
-_FORMATS = ("json", "csv", "orc")
+_FORMATS = ("json", "orc")
 
 
 class FileRehearsal:

@@ -65,8 +65,8 @@ class XmlReader:
         """Yield the rows of a file, including committed ones; see `python_scan.ArrowReader`."""
         file = as_file(split.item)
         beside = [folder_value(file, folder, self.decode) for folder in self.folders]
-        with _opened(file) as opened:
-            for rows in read_rows(codecs.pieces(opened, file.coded_path), self.settings):
+        with opened(file) as stream:
+            for rows in read_rows(codecs.pieces(stream, file.coded_path), self.settings):
                 yield self._batch(rows, beside)
 
     def _batch(self, rows: Sequence[Row], beside: Sequence[Any]) -> pa.RecordBatch:
@@ -93,24 +93,25 @@ def folder_value(file: SourceFile, column: Field, decode: Callable[[str], str] =
 
 
 @contextmanager
-def _opened(file: SourceFile) -> Iterator[BufferedReader]:
-    """Open a file, which must be the one that was listed, before and after it is read.
+def opened(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
+    """Open a file, which must be the one that was listed, before and after it is read; `until` as in `Storage.open`.
 
     Raises FatalError if it cannot be read; an OSError may be temporary.
     """
     try:
-        with opened_as_listed(file, while_sent) as opened:
+        with opened_as_listed(file, while_sent, until) as stream:
             try:
-                yield opened
+                yield stream
             except (BadTextError, DamagedError) as bad:
-                if is_changed(file, opened):  # then the error says nothing about the listed file
+                if is_changed(file, stream):  # then the error says nothing about the listed file
                     raise while_sent(file) from bad
-                raise _bad_data(file, bad) from bad
+                raise bad_data(file, bad) from bad
     except PermissionError as error:
-        raise _bad_data(file, error) from error
+        raise bad_data(file, error) from error
 
 
-def _bad_data(file: SourceFile, error: Exception) -> FatalError:
+def bad_data(file: SourceFile, error: Exception) -> FatalError:
+    """Make the error for a file of which rows may have been sent."""
     line = f"line {error.line:,}: " if isinstance(error, BadTextError) and error.line is not None else ""
     kept = "committed records are kept, nothing was sent twice"
     way_out = getattr(error, "hint", "") or "correct the file"

@@ -1,0 +1,276 @@
+"""Parses rows of CSV into Arrow columns of texts and converts these to their types; rows that have no such values are corrupt.
+
+    blocks of whole rows (csv_reader.py) ─┬─▶ regular ones: pyarrow, a block at once ─┬─▶ texts ─▶ typed_text.py ─▶ values
+                                          └─▶ others: csv_rows.py, row by row ────────┘
+
+numpy finds the rows that pyarrow reads as csv_rows.py does: every quote opens or closes a field, and there is no escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+from pyspark.sql.types import BinaryType
+
+from eosingest.sources.files.bytes.text_blocks import BadTextError
+from eosingest.sources.files.formats.csv_rows import BLANKS, Dialect, irregular_lines, lines_with
+from eosingest.sources.files.reading.typed_text import TextType
+
+_CSV: Any = pyarrow.csv
+_COMPUTE: Any = pyarrow.compute
+_ARRAYS: Any = pa
+_UNIT_SEPARATOR = b"\x1f"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Consecutive rows of a file, without empty lines and comments.
+
+    data: their text in UTF-8, each row with a line feed at its end; None if another line break may be taken for a row's end.
+    each: returns the rows one by one, without their ends. `spans`: a quoted field may have line breaks.
+    """
+
+    data: bytes | None
+    each: Callable[[], list[str]]
+    spans: bool = False
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The fields of rows: a column of texts, in Arrow, for each column that is wanted.
+
+    `bad` has the rows that have no fields, or too few or too many: all their texts are null.
+    """
+
+    columns: Sequence[Any]
+    count: int
+    bad: Sequence[int]
+
+
+@dataclass(frozen=True)
+class CsvColumns:
+    """The columns to read of rows with `width` fields: names, places and types. `null` is `nullValue`, `empty` `emptyValue`."""
+
+    dialect: Dialect
+    width: int
+    names: tuple[str, ...]
+    places: tuple[int, ...]
+    types: tuple[TextType, ...]
+    null: str = ""
+    empty: str = ""
+
+    def narrowed(self, names: frozenset[str]) -> CsvColumns:
+        """Return only the columns with these names."""
+        kept = [at for at, name in enumerate(self.names) if name in names]
+        names_, places, types = ([each[at] for at in kept] for each in (self.names, self.places, self.types))
+        made = (tuple(names_), tuple(places), tuple(types))
+        return CsvColumns(self.dialect, self.width, *made, self.null, self.empty)  # type: ignore[arg-type]
+
+    def decode(self, rows: Rows) -> tuple[list[Any], Any]:
+        """Return the columns, and a column with the text of each corrupt row, null for the others.
+
+        Raises BadTextError for bytes that are no UTF-8.
+        """
+        texts = self.texts(rows)
+        corrupt = np.zeros(texts.count, bool)
+        corrupt[list(texts.bad)] = True
+        columns = []
+        for column, kind in zip(texts.columns, self.types, strict=True):
+            values, marks = (
+                (column.cast(pa.binary()), None) if isinstance(kind.kind, BinaryType) else kind.values(column)
+            )
+            columns.append(values)
+            if marks is not None:
+                corrupt |= marks.to_numpy(zero_copy_only=False)
+        if not corrupt.any():
+            return columns, _ARRAYS.nulls(texts.count, pa.string())
+        each = rows.each()
+        return columns, pa.array([row if bad else None for row, bad in zip(each, corrupt, strict=True)], pa.string())
+
+    def texts(self, rows: Rows) -> Texts:
+        """Return the fields as texts: null if they are `null`, or empty and not quoted. Raises the error of `decode`."""
+        slow = _Slow(self)
+        if rows.data is None or not self._is_fast():
+            return slow.texts(rows.each())
+        irregular = self._irregular(rows.data, spans=rows.spans)
+        if irregular is None:
+            return slow.texts(rows.each())
+        if not irregular:
+            return self._fast(rows.data, spans=rows.spans) or slow.texts(rows.each())
+        each = rows.data.decode().split("\n")[:-1]
+        others, few = [each[at] for at in irregular], set(irregular)
+        regular = "".join(f"{row}\n" for at, row in enumerate(each) if at not in few).encode()
+        found = self._fast(regular, spans=False)
+        return _merged(found, slow.texts(others), irregular) if found is not None else slow.texts(each)
+
+    def _is_fast(self) -> bool:
+        dialect = self.dialect
+        return dialect.quote.isascii() and "\0" not in dialect.delimiter
+
+    def _irregular(self, data: bytes, *, spans: bool) -> list[int] | None:
+        """Return the rows that pyarrow does not read as `Dialect.fields` does; None if that is not known."""
+        dialect, quote = self.dialect, self.dialect.quote.encode()
+        if not quote or (quote not in data and (dialect.doubles or not dialect.escape)):
+            return []
+        if spans:  # the grammar of whole_csv.py has proven them
+            return [] if dialect.doubles and not dialect.is_trimmed else None
+        if dialect.is_trimmed and dialect.doubles:
+            return lines_with(data, quote)
+        found = irregular_lines(data, dialect)
+        if found is None or dialect.doubles or not dialect.escape:
+            return found
+        if not dialect.escape.isascii() or dialect.is_trimmed:
+            return None
+        return sorted({*found, *lines_with(data, dialect.escape.encode())})
+
+    def _fast(self, data: bytes, *, spans: bool) -> Texts | None:
+        """Parse rows by pyarrow; None if it does not find as many rows as there are lines."""
+        delimiter = self.dialect.delimiter.encode()
+        if len(delimiter) > 1:
+            if _UNIT_SEPARATOR in data:
+                return None
+            data, delimiter = data.replace(delimiter, _UNIT_SEPARATOR), _UNIT_SEPARATOR
+        bad: list[int] = []
+
+        def skip(row: Any) -> Literal["skip"]:
+            bad.append(row.number - 1)
+            return "skip"
+
+        count = 0 if spans else data.count(b"\n")
+        if not data:
+            return Texts([_ARRAYS.nulls(0, pa.string()) for _ in self.places], 0, ())
+        parse = _CSV.ParseOptions(
+            delimiter=delimiter.decode(),
+            quote_char=self.dialect.quote or False,
+            double_quote=self.dialect.doubles and bool(self.dialect.quote),
+            newlines_in_values=spans,
+            ignore_empty_lines=True,
+            invalid_row_handler=skip,
+        )
+        try:
+            table = _CSV.read_csv(pa.BufferReader(data), self._read_options(len(data)), parse, self._convert_options())
+        except pa.ArrowInvalid as error:
+            if not _is_utf_8(data):
+                raise BadTextError("bytes that are no UTF-8") from error
+            return None
+        if not spans and len(table) + len(bad) != count:
+            return None
+        columns = [self._cleaned(_chunk(table.column(str(place)))) for place in self.places]
+        found = Texts(columns, len(table), ())
+        return found if not bad else _merged(found, Texts(_nulls(columns, len(bad)), len(bad), range(len(bad))), bad)
+
+    def _read_options(self, length: int) -> Any:
+        names = [str(place) for place in range(self.width)]
+        return _CSV.ReadOptions(use_threads=False, block_size=length + 1, column_names=names)
+
+    def _convert_options(self) -> Any:
+        wanted = [str(place) for place in self.places] or ["0"]
+        return _CSV.ConvertOptions(
+            include_columns=wanted,
+            column_types=dict.fromkeys(wanted, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=self._empty_is_null,
+        )
+
+    @property
+    def _empty_is_null(self) -> bool:
+        return self.empty == self.null == ""
+
+    def _cleaned(self, column: Any) -> Any:
+        """Return a column of texts with nulls and empty texts as the options say."""
+        if self.dialect.skips_space:
+            column = _COMPUTE.utf8_ltrim(column, BLANKS)
+        if self.dialect.drops_space:
+            column = _COMPUTE.utf8_rtrim(column, BLANKS)
+        if self.dialect.is_trimmed:
+            column = _null_where(column, "")
+        if self.empty and not self.dialect.is_trimmed:
+            column = _COMPUTE.if_else(_COMPUTE.equal(column, ""), self.empty, column)
+        return column if self._empty_is_null and not self.dialect.is_trimmed else _null_where(column, self.null)
+
+
+@dataclass(frozen=True)
+class _Slow:
+    """Parses rows one by one."""
+
+    of: CsvColumns
+
+    def texts(self, rows: Sequence[str]) -> Texts:
+        """Return the fields of rows."""
+        of, found, bad = self.of, list[Sequence[str | None]](), list[int]()
+        for at, row in enumerate(rows):
+            try:
+                fields = of.dialect.fields(row)
+            except BadTextError:
+                fields = []
+            if len(fields) != of.width:
+                bad.append(at)
+                fields = [None] * of.width
+            found.append([self._text(fields[place]) for place in of.places])
+        columns = zip(*found, strict=True) if found else [[] for _ in of.places]
+        return Texts([pa.array(column, pa.string()) for column in columns], len(rows), bad)
+
+    def _text(self, field: str | None) -> str | None:
+        field = self.of.empty if field == "" else field
+        return None if field == self.of.null else field
+
+
+def _merged(found: Texts, others: Texts, places: Sequence[int]) -> Texts:
+    """Return the rows of `found` with the `others` between them, which are at these places of the result."""
+    count = found.count + others.count
+    taken = np.ones(count, bool)
+    taken[list(places)] = False
+    order: npt.NDArray[np.int64] = np.empty(count, np.int64)
+    order[taken] = np.arange(found.count)
+    order[~taken] = found.count + np.arange(others.count)
+    rest = np.flatnonzero(taken)
+    columns = [
+        pa.concat_arrays([one, other]).take(pa.array(order))
+        for one, other in zip(found.columns, others.columns, strict=True)
+    ]
+    return Texts(columns, count, sorted([*(int(rest[at]) for at in found.bad), *(places[at] for at in others.bad)]))
+
+
+def _nulls(columns: Sequence[Any], count: int) -> list[Any]:
+    return [_ARRAYS.nulls(count, pa.string()) for _ in columns]
+
+
+def _null_where(column: Any, text: str) -> Any:
+    return _COMPUTE.if_else(_COMPUTE.equal(column, text), pa.scalar(None, pa.string()), column)
+
+
+def _chunk(column: Any) -> Any:
+    """Return a column as one array."""
+    found = column.combine_chunks()
+    return (
+        found
+        if isinstance(found, pa.Array)
+        else (found.chunk(0) if found.num_chunks else _ARRAYS.nulls(0, column.type))
+    )
+
+
+def _is_utf_8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def text_types(options: Mapping[str, str], kinds: Sequence[Any]) -> tuple[TextType, ...]:
+    """Return how the values of these types are written, by the options of a spec."""
+    numbers = {
+        options.get("nanValue", "NaN"): float("nan"),
+        options.get("positiveInf", "Inf"): float("inf"),
+        options.get("negativeInf", "-Inf"): float("-inf"),
+    }
+    formats = {"date": "dateFormat", "timestamp": "timestampFormat", "timestamp_ntz": "timestampNTZFormat"}
+    return tuple(TextType(kind, options.get(formats.get(kind.simpleString(), "")), numbers) for kind in kinds)

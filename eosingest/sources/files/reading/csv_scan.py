@@ -1,0 +1,251 @@
+"""Implements `spark.scan.Scan` for CSV files: Python reads them, and Spark SQL works only on the columns that are used.
+
+source.schema, the pinned schema, or the types of all texts (csv_schema.py) ─▶ CsvReader in a PythonScan (spark/python_scan.py)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import CharType, DataType, StringType, StructField, StructType, VarcharType
+
+from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, listed
+from eosingest.protocol.plan import Plan
+from eosingest.sources.files.formats.csv_header import first_row, names_of
+from eosingest.sources.files.formats.csv_rows import Dialect
+from eosingest.sources.files.formats.xml.schema import Field, SchemaError, parse
+from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.reading import csv_schema
+from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
+from eosingest.sources.files.reading.csv_reader import CsvReader
+from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
+from eosingest.sources.files.reading.data_schema import from_ddl
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.planned_files import pending_files
+from eosingest.sources.files.reading.schema_drift import WAY_OUT, refuse_outgrown
+from eosingest.sources.files.reading.typed_text import arrow_type
+from eosingest.sources.files.reading.xml_reader import folder_value
+from eosingest.spark.python_scan import PythonRows, PythonScan, planned_splits
+from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
+from eosingest.spark.scan import Direct
+from eosingest.spec.expressions import quote_name
+
+_AT_A_TIME = 16  # headers
+_INFERENCE_MAX_BYTES = 1 << 30
+_TASKS_PER_SLOT = 4
+_NAMED_AT_MOST = 10
+
+
+@dataclass(frozen=True)
+class CsvScan(FilesInPython):
+    """How CSV files are read, in a Spark with the spec's `conf`."""
+
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def infers_schema(self) -> bool:  # type: ignore[override]
+        """Whether the spec gives no schema."""
+        return self.read.schema is None
+
+    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+        """See `inspect_files.inspect_pending`."""
+        inspect_pending(context, self.read, plan, as_lines=False, slots=slots)
+
+    def direct(self, plan: Plan) -> Direct | None:
+        """See `PythonScan.direct`; None too if no schema is given, or if names are case-sensitive: Spark decides then."""
+        return None if self.read.schema is None or is_set(self.conf, CASE) else super().direct(plan)
+
+    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+        """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
+        if self.read.schema is not None:
+            return
+        if plan.size_to_read > _INFERENCE_MAX_BYTES:
+            raise ChangedError(
+                "other files are pending than those that the job's schema was inferred from, too many to infer it again",
+                code="schema-outgrown",
+                hint=WAY_OUT,
+            )
+        names, before = self._names(plan), from_ddl(pinned)
+        by_file = self._kinds(spark, plan, names)
+        known = {each.name: each.dataType for each in before.fields}
+
+        def struct(kinds: Sequence[Kind | None]) -> StructType:
+            """Return the columns; one without values has the pinned type."""
+            pairs = zip(names, kinds, strict=True)
+            types = [(name, known.get(name, StringType()) if kind is None else kind.type) for name, kind in pairs]
+            return StructType([StructField(name, kind) for name, kind in types])
+
+        found = struct(csv_schema.merged(by_file.values(), len(names)))
+        refuse_outgrown(spark, found, before, "csv", {name: struct(kinds) for name, kinds in by_file.items()})
+
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> PythonRows:
+        """See `PythonScan.frame`. The pinned `schema` is the one to read, if the spec gives none."""
+        given = self.read.schema if schema is None else schema
+        columns = self._given(given) if given is not None else self._inferred(spark, plan)
+        return self._with(plan, columns).frame(spark, plan, schema, most_tasks, resumed=resumed)
+
+    def of(self, plan: Plan) -> PythonScan:
+        """Return the scan of the given schema's columns, followed by those of the folders."""
+        return self._with(plan, self._given(self.read.schema or ""))
+
+    def _given(self, ddl: str) -> StructType:
+        """Return the columns of a schema. Raises SpecError if CSV has no such types."""
+        with naming("source.schema"):
+            given = from_ddl(ddl)
+        refuse_our_names("source.schema", given.names)
+        for each in given.fields:
+            try:
+                arrow_type(_plain(each.dataType))
+            except KeyError:
+                raise SpecError(
+                    f"source.schema: {each.name} is {each.dataType.simpleString()}, and a field of CSV is one value",
+                    code="bad-expression",
+                    hint=f"nothing was sent; declare it as STRING, and write from_json({each.name}, …) in transform.select",
+                ) from None
+        return StructType([StructField(each.name, _plain(each.dataType)) for each in given.fields])
+
+    def _with(self, plan: Plan, types: StructType) -> PythonScan:
+        """Return the scan. Raises FatalError if a file's header has other columns, or a folder's value another type."""
+        names = self.folders(plan)
+        typed = {each.name.lower(): each for each in types.fields}
+        folders = tuple(_folder(name, typed.get(name.lower())) for name in names)
+        beside = {name.lower() for name in names}
+        rows = [each for each in types.fields if each.name.lower() not in beside]
+        files = pending_files(plan)
+        self._check_headers(files, [each.name for each in rows])
+        for file in files:
+            for folder in folders:
+                folder_value(file, folder)
+        columns = {each.name: each.dataType.simpleString().upper() for each in rows}
+        columns |= {folder.name: folder.type.ddl for folder in folders}
+        reader = CsvReader(self.read.options, self._columns(rows), folders, self.decode)
+        return PythonScan(self.records, reader, columns, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
+
+    def _columns(self, fields: Sequence[StructField]) -> CsvColumns:
+        options = self.read.options
+        return CsvColumns(
+            Dialect.of(options),
+            len(fields),
+            tuple(each.name for each in fields),
+            tuple(range(len(fields))),
+            text_types(options, [each.dataType for each in fields]),
+            options.get("nullValue", ""),
+            options.get("emptyValue", ""),
+        )
+
+    # ---- headers -----------------------------------------------------------------------------------------------------
+
+    def _check_headers(self, files: Sequence[SourceFile], names: Sequence[str]) -> None:
+        """Raise FatalError for files whose headers do not have these names, in this order."""
+        if not Dialect.of(self.read.options).header:
+            return
+        sensitive = is_set(self.conf, CASE)
+        fold = str if sensitive else str.lower
+        wanted = [*map(fold, names)]
+
+        def wrong(file: SourceFile) -> str | None:
+            header = first_row(file, self.read.options)
+            if header is None:
+                return None
+            given = names_of(header, self.read.options.get("nullValue", ""), case_sensitive=sensitive)
+            written = [name or "" for name in header]
+            if wanted in ([*map(fold, given)], [*map(fold, written)]):
+                return None
+            return f"{file.name}: its header is {', '.join(written)}"
+
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            found = [text for text in pool.map(wrong, files) if text is not None]
+        if found:
+            raise FatalError(
+                f"the columns are {', '.join(names)}; {listed(found, _NAMED_AT_MOST, separator='; ')}",
+                code="bad-data",
+                hint="nothing of this run was sent; write the columns of all files into source.schema in their order, or give"
+                " files with other columns a separate job",
+            )
+
+    def _names(self, plan: Plan) -> list[str]:
+        """Return the columns' names if the spec gives no schema: those of the first header, else `_c0`, `_c1` and so on."""
+        options = self.read.options
+        sensitive = is_set(self.conf, CASE)
+        row = next((row for file in pending_files(plan) if (row := first_row(file, options)) is not None), [])
+        if not Dialect.of(options).header:
+            return [f"_c{place}" for place in range(len(row))]
+        names = names_of(row, options.get("nullValue", ""), case_sensitive=sensitive)
+        refuse_our_names("source", names)
+        self._refuse_folders(plan, names)
+        return names
+
+    def _refuse_folders(self, plan: Plan, names: Sequence[str]) -> None:
+        folders = {name.lower() for name in self.folders(plan)}
+        twice = [name for name in names if name.lower() in folders]
+        if twice:
+            raise FatalError(
+                f"the data has a column {twice[0]}, and the files are in folders {twice[0]}=…",
+                code="column-twice",
+                hint="nothing of this run was sent; rename the folders",
+            )
+
+    # ---- types -------------------------------------------------------------------------------------------------------
+
+    def _inferred(self, spark: SparkSession, plan: Plan) -> StructType:
+        """Return the columns with the types of all their texts. Raises SpecError if that would read too much."""
+        names = self._names(plan)
+        if self.read.options.get("inferSchema", "true").lower() == "false":
+            return StructType([StructField(name, StringType()) for name in names])
+        if plan.size_to_read > _INFERENCE_MAX_BYTES:
+            first = self._types(names).of(planned_splits(plan)[0], blocks=1)
+            columns = ", ".join(
+                f"{quote_name(each.name)} {each.dataType.simpleString().upper()}" for each in _struct(names, first)
+            )
+            raise SpecError(
+                f"source.schema is missing, and to infer it the run would read {plan.size_to_read >> 20} MiB twice",
+                code="schema-needed",
+                hint=f'this is what the first rows look like; check it and put it into the spec:\nschema = "{columns}"',
+            )
+        found = self._kinds(spark, plan, names)
+        return _struct(names, csv_schema.merged(found.values(), len(names)))
+
+    def _kinds(self, spark: SparkSession, plan: Plan, names: Sequence[str]) -> dict[str, tuple[Kind | None, ...]]:
+        """Return the kinds of the columns of each pending file, read by tasks."""
+        splits, context = planned_splits(plan), spark.sparkContext
+        tasks = max(1, min(len(splits), _TASKS_PER_SLOT * context.defaultParallelism))
+        found: dict[str, tuple[Kind | None, ...]] = {}
+        for result in context.parallelize(splits, tasks).mapPartitions(self._types(names)).collect():
+            if isinstance(result, EosingestError):
+                raise result
+            name, kinds = result
+            found[name] = csv_schema.merged((found.get(name, kinds), kinds), len(names))
+        return found
+
+    def _types(self, names: Sequence[str]) -> CsvTypes:
+        return CsvTypes(self.read.options, self._columns([StructField(name, StringType()) for name in names]))
+
+
+def _struct(names: Sequence[str], kinds: Sequence[Kind | None]) -> StructType:
+    types = [StringType() if kind is None else kind.type for kind in kinds]
+    return StructType([StructField(name, kind) for name, kind in zip(names, types, strict=True)])
+
+
+def _plain(kind: DataType) -> DataType:
+    return StringType() if isinstance(kind, CharType | VarcharType) else kind
+
+
+def _folder(name: str, given: StructField | None) -> Field:
+    """Return the column of folders; its type is STRING, unless the schema has the column."""
+    if given is None:
+        return Field(name, parse("k STRING")[0].type)
+    try:
+        return Field(given.name, parse(f"k {given.dataType.simpleString()}")[0].type)
+    except SchemaError:
+        raise FatalError(
+            f"column {given.name} is a column of folders, and can be no {given.dataType.simpleString().upper()}",
+            code="bad-expression",
+            hint="nothing of this run was sent; declare it as STRING",
+        ) from None

@@ -1,0 +1,129 @@
+"""Infers the types of CSV's columns: of each column the narrowest type of which all its texts are values (typed_text.py).
+
+Numbers, times and booleans have no text in common, so the result does not depend on the order of rows or on the cuts of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow.compute
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampType,
+)
+
+from eosingest.errors import EosingestError
+from eosingest.sources.files.cuts import file_split
+from eosingest.sources.files.listing.source_file import as_file
+from eosingest.sources.files.reading.csv_columns import CsvColumns, Texts, text_types
+from eosingest.sources.files.reading.csv_reader import rows_of, told
+from eosingest.spark.python_scan import PythonSplit
+
+_COMPUTE: Any = pyarrow.compute
+# Families of types: each type holds the values of those before it.
+_FAMILIES: Sequence[Sequence[DataType]] = (
+    (IntegerType(), LongType(), DecimalType(38, 0), DoubleType()),
+    (DateType(), TimestampType()),
+    (BooleanType(),),
+)
+_WHOLE = r"^\s*[+-]?[0-9]+\s*$"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A type of a family, by their indices; `family` None for texts of no family, or of several."""
+
+    family: int | None
+    level: int = 0
+
+    @property
+    def type(self) -> DataType:
+        """The type of a column."""
+        return StringType() if self.family is None else _FAMILIES[self.family][self.level]
+
+
+def both(one: Kind | None, other: Kind | None) -> Kind | None:
+    """Return the kind that holds the values of two; None for no values."""
+    if one is None or other is None:
+        return other if one is None else one
+    return Kind(one.family, max(one.level, other.level)) if one.family == other.family else Kind(None)
+
+
+@dataclass(frozen=True)
+class CsvTypes:
+    """The function of a task that infers. Pickled and sent to tasks. `columns` are all columns, as texts."""
+
+    options: Mapping[str, str]
+    columns: CsvColumns
+
+    def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[tuple[str, tuple[Kind | None, ...]] | EosingestError]:
+        """Yield the file's name, and each column's kind, of each split. Errors are also yielded, not raised."""
+        for split in splits:
+            try:
+                yield split.item.name, self.of(split)
+            except EosingestError as error:
+                yield error
+
+    def of(self, split: PythonSplit, blocks: int | None = None) -> tuple[Kind | None, ...]:
+        """Return the kinds of a split's columns: of all its rows, or of so many blocks. Rows that are corrupt do not count."""
+        file = as_file(split.item)
+        found: list[Kind | None] = [None for _ in self.columns.names]
+        for number, rows in enumerate(rows_of(file, file_split(split.planned.split), self.options)):
+            if number == blocks:
+                break
+            with told(file):
+                texts = self.columns.texts(rows)
+            found = self._widened(found, texts)
+        return tuple(found)
+
+    def _widened(self, kinds: Sequence[Kind | None], texts: Texts) -> list[Kind | None]:
+        return [
+            kind if kind == Kind(None) else both(kind, self._kind(column.drop_null(), kind))
+            for kind, column in zip(kinds, texts.columns, strict=True)
+        ]
+
+    def _kind(self, texts: Any, known: Kind | None) -> Kind | None:
+        """Return the kind of texts; it need not be narrower than the known one."""
+        if not len(texts):
+            return None
+        families = range(len(_FAMILIES)) if known is None or known.family is None else (known.family,)
+        for family in families:
+            level = self._level(family, texts[:1], 0)
+            if level is None:
+                continue
+            start = max(level, known.level if known is not None else 0)
+            level = self._level(family, texts, start)
+            return Kind(None) if level is None else Kind(family, level)
+        return Kind(None)
+
+    def _level(self, family: int, texts: Any, start: int) -> int | None:
+        """Return the first type of a family, from `start` on, of which all texts are values."""
+        types = _FAMILIES[family]
+        whole = _COMPUTE.match_substring_regex(texts, _WHOLE)
+        if isinstance(types[0], DateType) and _COMPUTE.any(whole).as_py():
+            return None  # a year, or a number
+        for level in range(start, len(types)):
+            if isinstance(types[level], DecimalType) and not _COMPUTE.all(whole).as_py():
+                continue  # a fraction would be rounded
+            (kind,) = text_types(self.options, [types[level]])
+            if kind.values(texts)[1] is None:
+                return level
+        return None
+
+
+def merged(found: Iterable[tuple[Kind | None, ...]], width: int) -> tuple[Kind | None, ...]:
+    """Return the kinds of all splits' columns."""
+    kinds: tuple[Kind | None, ...] = (None,) * width
+    for each in found:
+        kinds = tuple(map(both, kinds, each))
+    return kinds
