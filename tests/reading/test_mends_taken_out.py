@@ -465,7 +465,7 @@ def _cases(switch: Switch) -> list[Case]:
 
 
 def _sent_wrong(cases: list[Case], folder: Path, spark: Lab | None) -> list[str]:
-    outcomes = play(cases, folder, spark)
+    outcomes = play(cases, folder, spark, here=True)
     return [said for case in cases if case.id in outcomes and (said := sent_wrong(case, outcomes[case.id]))]
 
 

@@ -27,7 +27,6 @@ from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.listing.names import check_hadoop_key
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.spark.record_columns import record_frame
 from eosingest.spec import load
@@ -108,7 +107,6 @@ def _records(spark: SparkSession, folder: Path, where: str, rest: str) -> tuple[
     source = source_of(loaded, never)
     plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
     scan = scan_of(loaded)
-    assert isinstance(scan, FileScan)
     scan.inspect(spark.sparkContext, plan, direct=False, slots=2)
     frame = scan.frame(spark, plan, None, 2)
     records = record_frame(frame, scan.read)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from eosingest.errors import SpecError
+from eosingest.errors import FatalError, SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
 from eosingest.sources.files.formats import FORMATS
@@ -80,10 +80,17 @@ class Pending:
         return SCANS[self.read.format](self.read, self.read)
 
     def rows(self) -> list[Any]:
-        """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON."""
+        """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON.
+
+        Raises FatalError for a corrupt row.
+        """
         reader = self.scan.of(self.plan).reader
         batches = (batch for split in python_scan.planned_splits(self.plan) for batch in reader.read(split, None))
-        return [_as_json(row, pa.struct(list(batch.schema))) for batch in batches for row in batch.to_pylist()]
+        found = [_as_json(row, pa.struct(list(batch.schema))) for batch in batches for row in batch.to_pylist()]
+        corrupt = [row.pop(CORRUPT, None) for row in found]
+        if any(text is not None for text in corrupt):
+            raise FatalError("a corrupt row", code="corrupt-row")
+        return found
 
     @property
     def batch(self) -> str:

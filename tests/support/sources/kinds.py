@@ -621,7 +621,8 @@ SHARED_WHOLE = ["parquet.s3.whole", "postgres.whole"]
 # ledgers; it reads stores in test_hdfs.py, test_buckets.py and test_buckets_by_spark.py.
 REPRESENTATIVE = {
     "json.to.avro.to.dead": "Spark reads lines; Avro, dead letters",
-    "csv.multiLine": "Spark reads files that are never cut",
+    "json.multiLine": "Spark reads files that are never cut",
+    "csv": "Python reads lines for Spark, with a header",
     "orc": "Spark reads parts of files",
     "parquet": "Python reads parts of files for Spark",
     "ledger.sql": "Python reads for Spark",
