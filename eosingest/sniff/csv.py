@@ -72,7 +72,7 @@ def look(data: Opened) -> Found:
     if over_lines:
         options["multiLine"] = True
         if text[:end].endswith("\r\n"):
-            options["lineSep"] = "\r\n"  # without it Spark would take the end of a row for part of its last field
+            options["lineSep"] = "\r\n"  # without it each row would end in a wrong place
         notes.append(
             f"there are values of several lines ({listed(over_lines, _NAMED_AT_MOST)}): each file is read by one task"
         )
@@ -118,19 +118,19 @@ def _sample(text: str) -> str:
 
 
 def _names(data: Opened, header: list[str], notes: list[str]) -> list[str]:
-    """Return the names of the columns: those that Spark gives where a name is empty or there twice, which is noted."""
+    """Return the names of the columns: others where a name is empty or there twice, which is noted."""
     names = names_of(header)
     if names == header:
         return names
     if same_but_for_case(names):
         raise FatalError(
-            f"{data.file}: its header has names twice, and the names that Spark would give are there already",
+            f"{data.file}: its header has names twice, and the names that would replace them are there already",
             code="csv-header",
             hint="rename the columns in the file",
         )
     new = [name for name, given in zip(names, header, strict=True) if name != given]
     notes.append(
-        f"a name in the header is empty or there twice: Spark calls these columns {listed(new, _NAMED_AT_MOST)}"
+        f"a name in the header is empty or there twice: these columns are called {listed(new, _NAMED_AT_MOST)}"
     )
     return names
 

@@ -19,7 +19,6 @@ from eosingest.sources.files.bytes import codecs, magic, text_blocks
 from eosingest.sources.files.formats import (
     avro_container,
     csv_check,
-    encodings,
     inspection,
     json_scan,
     text_checks,
@@ -237,16 +236,6 @@ SWITCHES = [
         _set(text_blocks, "_without_mark", lambda data, layout: (data, 0)),
         ("csv/encoding/UTF-16",),
         ("a mark",),
-    ),
-    Switch(
-        "ends between two characters",
-        _both(_set(text_blocks.Layout, "width", 1), _set(text_blocks, "_decoded", _unchecked_blocks)),
-        ("csv/encoding/UTF-16LE/an end between", "json/encoding/UTF-16LE/an end between"),
-    ),
-    Switch(
-        "any encoding may be named",
-        _set(encodings, "refused_encoding", lambda *_, **__: iter(())),
-        ("csv/encoding/not said how", "json/encoding/not said how"),
     ),
     # Files that are read as a whole
     Switch(

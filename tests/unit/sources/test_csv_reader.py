@@ -97,9 +97,9 @@ def test_values_by_options(tmp_path: Path) -> None:
         "timestampFormat": "yyyyMMdd HHmm",
     }  # fmt: skip
     types = {"x": DoubleType(), "s": StringType(), "d": DateType(), "t": TimestampType(), "b": BinaryType()}
-    data = b'-,"",02.01.2020,20200102 1030,aGk=\nmax,NA,NA,NA,NA\n1,,2020-01-02,NA,NA\nInfinity,x,NA,NA,NA\n'
+    data = b'-,"",02.01.2020,20200102 1030,aGk=\nmax,NA,NA,NA,NA\n1,,2020-01-02,NA,NA\nInf,x,NA,NA,NA\nInfinity,x,NA,NA,NA\n'
     rows = read(tmp_path / "in", data, options, types)
-    assert [row[CORRUPT] for row in rows] == [None, None, "1,,2020-01-02,NA,NA", "Infinity,x,NA,NA,NA"]
+    assert [row[CORRUPT] for row in rows] == [None, None, "1,,2020-01-02,NA,NA", "Inf,x,NA,NA,NA", None]
     assert math.isnan(rows[0]["x"]) and rows[1]["x"] == math.inf
     assert [str(rows[0][name]) for name in "sdtb"] == ["empty", "2020-01-02", "2020-01-02 10:30:00+00:00", "b'aGk='"]
     assert rows[1]["s"] is None

@@ -39,7 +39,7 @@ _REFUSED = {
     "orc.compress": _WRITES,
     "enforceSchema": "the header of each file must have the columns' names, in their order; leave it out",
     "unescapedQuoteHandling": "a quote inside of a quoted field must be escaped; correct the files",
-    "charToEscapeQuoteEscaping": "an escape is escaped by itself; leave it out",
+    "charToEscapeQuoteEscaping": "the escape before an escape is the escape; leave it out",
     **dict.fromkeys(("maxColumns", "maxCharsPerColumn", "inputBufferSize"), "there is no such limit; leave it out"),
     "samplingRatio": "types are inferred from all rows; write source.schema",
     "preferDate": "dates alone are a DATE; write source.schema for another type",

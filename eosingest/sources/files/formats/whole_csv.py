@@ -1,8 +1,8 @@
 """Cuts CSV into rows of several lines (`multiLine = true`), by a strict grammar.
 
 For the inspection (inspection.py) and the tasks' reader, on the decoded text of whole_text.py. A quoted field ends before a
-delimiter or a row's end, and outside of quotes there is no other row's end: so a quote that is never closed is found, and every
-reader reads the same rows. Regular expressions match many whole rows at a time.
+delimiter or a row's end, and other row's ends are in quotes only: so a quote that is never closed is found, and every reader
+reads the same rows. Regular expressions match many whole rows at a time.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _long_at_first(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _without_mark(piece: bytes, encoding: str) -> bytes:
     is_utf_8 = codecs.lookup(encoding).name == "utf-8"
-    if is_utf_8 and piece == _UTF_8_MARK:  # univocity reads it as a row
+    if is_utf_8 and piece == _UTF_8_MARK:  # readers differ
         raise BadTextError("nothing but a byte order mark", line=1)
     if is_utf_8 and piece.startswith(_UTF_8_MARK):
         return piece[len(_UTF_8_MARK) :]

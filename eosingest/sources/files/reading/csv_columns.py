@@ -21,7 +21,7 @@ from pyspark.sql.types import BinaryType
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError
 from eosingest.sources.files.formats.csv_rows import BLANKS, Dialect, irregular_lines, lines_with
-from eosingest.sources.files.reading.typed_text import TextType
+from eosingest.sources.files.reading.typed_text import JAVA_NUMBERS, TextType
 
 _CSV: Any = pyarrow.csv
 _COMPUTE: Any = pyarrow.compute
@@ -268,6 +268,7 @@ def _is_utf_8(data: bytes) -> bool:
 def text_types(options: Mapping[str, str], kinds: Sequence[Any]) -> tuple[TextType, ...]:
     """Return how the values of these types are written, by the options of a spec."""
     numbers = {
+        **JAVA_NUMBERS,
         options.get("nanValue", "NaN"): float("nan"),
         options.get("positiveInf", "Inf"): float("inf"),
         options.get("negativeInf", "-Inf"): float("-inf"),

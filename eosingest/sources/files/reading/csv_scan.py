@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -150,18 +151,14 @@ class CsvScan(FilesInPython):
         fold = str if sensitive else str.lower
         wanted = [*map(fold, names)]
 
-        def wrong(file: SourceFile) -> str | None:
-            header = first_row(file, self.read.options)
+        found = []
+        for file, header in zip(files, _first_rows(tuple(files), tuple(self.read.options.items())), strict=True):
             if header is None:
-                return None
+                continue
             given = names_of(header, self.read.options.get("nullValue", ""), case_sensitive=sensitive)
             written = [name or "" for name in header]
-            if wanted in ([*map(fold, given)], [*map(fold, written)]):
-                return None
-            return f"{file.name}: its header is {', '.join(written)}"
-
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            found = [text for text in pool.map(wrong, files) if text is not None]
+            if wanted not in ([*map(fold, given)], [*map(fold, written)]):
+                found.append(f"{file.name}: its header is {', '.join(written)}")
         if found:
             raise FatalError(
                 f"the columns are {', '.join(names)}; {listed(found, _NAMED_AT_MOST, separator='; ')}",
@@ -226,6 +223,13 @@ class CsvScan(FilesInPython):
 
     def _types(self, names: Sequence[str]) -> CsvTypes:
         return CsvTypes(self.read.options, self._columns([StructField(name, StringType()) for name in names]))
+
+
+@lru_cache(maxsize=4)
+def _first_rows(files: tuple[SourceFile, ...], options: tuple[tuple[str, str], ...]) -> list[list[str | None] | None]:
+    """Return the header of each file, None of one without a row."""
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        return list(pool.map(lambda file: first_row(file, dict(options)), files))
 
 
 def _struct(names: Sequence[str], kinds: Sequence[Kind | None]) -> StructType:
