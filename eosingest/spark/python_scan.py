@@ -9,6 +9,7 @@ expression language, Spark SQL. Both ways give the same records, positions and r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from inspect import signature
@@ -37,6 +38,7 @@ from eosingest.spark.scan import Direct, OtherRows, SplitFrame
 from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spec.expressions import quote_name
 
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # a name that Spark's own DDL does not quote
 SCAN_NODES = frozenset({"RangeExec", "MapInArrowExec"})
 
 
@@ -161,7 +163,8 @@ def _with_nulls(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 
 def _ddl(columns: Mapping[str, str]) -> str:
-    return ",".join(f"{quote_name(name)} {kind}" for name, kind in columns.items())
+    names = ((name if _PLAIN.fullmatch(name) else quote_name(name), kind) for name, kind in columns.items())
+    return ",".join(f"{name} {kind}" for name, kind in names)
 
 
 def planned_splits(plan: Plan) -> list[PythonSplit]:
