@@ -11,7 +11,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from eosingest.errors import EosingestError
+from eosingest.errors import EosingestError, listed
 from eosingest.protocol.plan import Plan
 from eosingest.spark.python_scan import SCAN_NODES, PythonRows, PythonScan
 from eosingest.spark.scan import Direct, OtherRows, Scan
@@ -55,7 +55,7 @@ class ScanOfPlan(ABC):
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""
-        return self.of(plan).items_named_in(plan, text)
+        return listed([entry.item.name for entry in plan.pending_items], 10)
 
     def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
         """Return None: readers in Python raise their errors themselves."""

@@ -9,7 +9,7 @@ numpy finds the rows that pyarrow reads as csv_rows.py does: every quote opens o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -69,9 +69,8 @@ class CsvColumns:
     def narrowed(self, names: frozenset[str]) -> CsvColumns:
         """Return only the columns with these names."""
         kept = [at for at, name in enumerate(self.names) if name in names]
-        names_, places, types = ([each[at] for at in kept] for each in (self.names, self.places, self.types))
-        made = (tuple(names_), tuple(places), tuple(types))
-        return CsvColumns(self.dialect, self.width, *made, self.null, self.empty)  # type: ignore[arg-type]
+        kept_names, places = [self.names[at] for at in kept], [self.places[at] for at in kept]
+        return replace(self, names=tuple(kept_names), places=tuple(places), types=tuple(self.types[at] for at in kept))
 
     def decode(self, rows: Rows) -> tuple[list[Any], Any]:
         """Return the columns, and a column with the text of each corrupt row, null for the others.
@@ -96,23 +95,19 @@ class CsvColumns:
 
     def texts(self, rows: Rows) -> Texts:
         """Return the fields as texts: null if they are `null`, or empty and not quoted. Raises the error of `decode`."""
-        slow = _Slow(self)
-        if rows.data is None or not self._is_fast():
-            return slow.texts(rows.each())
-        irregular = self._irregular(rows.data, spans=rows.spans)
-        if irregular is None:
-            return slow.texts(rows.each())
+        data, irregular = rows.data, None
+        if data is not None and self.width and self.dialect.quote.isascii():
+            irregular = self._irregular(data, spans=rows.spans)
+        if data is None or irregular is None:
+            return self._one_by_one(rows.each())
         if not irregular:
-            return self._fast(rows.data, spans=rows.spans) or slow.texts(rows.each())
-        each = rows.data.decode().split("\n")[:-1]
-        others, few = [each[at] for at in irregular], set(irregular)
+            return self._at_once(data, spans=rows.spans) or self._one_by_one(rows.each())
+        each, few = data.decode().split("\n")[:-1], set(irregular)
         regular = "".join(f"{row}\n" for at, row in enumerate(each) if at not in few).encode()
-        found = self._fast(regular, spans=False)
-        return _merged(found, slow.texts(others), irregular) if found is not None else slow.texts(each)
-
-    def _is_fast(self) -> bool:
-        dialect = self.dialect
-        return dialect.quote.isascii() and "\0" not in dialect.delimiter
+        found = self._at_once(regular, spans=False)
+        if found is None:
+            return self._one_by_one(each)
+        return _merged(found, self._one_by_one([each[at] for at in irregular]), irregular)
 
     def _irregular(self, data: bytes, *, spans: bool) -> list[int] | None:
         """Return the rows that pyarrow does not read as `Dialect.fields` does; None if that is not known."""
@@ -130,7 +125,7 @@ class CsvColumns:
             return None
         return sorted({*found, *lines_with(data, dialect.escape.encode())})
 
-    def _fast(self, data: bytes, *, spans: bool) -> Texts | None:
+    def _at_once(self, data: bytes, *, spans: bool) -> Texts | None:
         """Parse rows by pyarrow; None if it does not find as many rows as there are lines."""
         delimiter = self.dialect.delimiter.encode()
         if len(delimiter) > 1:
@@ -143,9 +138,9 @@ class CsvColumns:
             bad.append(row.number - 1)
             return "skip"
 
-        count = 0 if spans else data.count(b"\n")
+        count = data.count(b"\n")
         if not data:
-            return Texts([_ARRAYS.nulls(0, pa.string()) for _ in self.places], 0, ())
+            return self._nothing(0)
         parse = _CSV.ParseOptions(
             delimiter=delimiter.decode(),
             quote_char=self.dialect.quote or False,
@@ -164,7 +159,11 @@ class CsvColumns:
             return None
         columns = [self._cleaned(_chunk(table.column(str(place)))) for place in self.places]
         found = Texts(columns, len(table), ())
-        return found if not bad else _merged(found, Texts(_nulls(columns, len(bad)), len(bad), range(len(bad))), bad)
+        return found if not bad else _merged(found, self._nothing(len(bad)), bad)
+
+    def _nothing(self, count: int) -> Texts:
+        """Return rows without fields."""
+        return Texts([_ARRAYS.nulls(count, pa.string()) for _ in self.places], count, range(count))
 
     def _read_options(self, length: int) -> Any:
         names = [str(place) for place in range(self.width)]
@@ -196,31 +195,24 @@ class CsvColumns:
             column = _COMPUTE.if_else(_COMPUTE.equal(column, ""), self.empty, column)
         return column if self._empty_is_null and not self.dialect.is_trimmed else _null_where(column, self.null)
 
-
-@dataclass(frozen=True)
-class _Slow:
-    """Parses rows one by one."""
-
-    of: CsvColumns
-
-    def texts(self, rows: Sequence[str]) -> Texts:
-        """Return the fields of rows."""
-        of, found, bad = self.of, list[Sequence[str | None]](), list[int]()
+    def _one_by_one(self, rows: Sequence[str]) -> Texts:
+        """Parse rows by `Dialect.fields`."""
+        found, bad = list[Sequence[str | None]](), list[int]()
         for at, row in enumerate(rows):
             try:
-                fields = of.dialect.fields(row)
+                fields = self.dialect.fields(row)
             except BadTextError:
                 fields = []
-            if len(fields) != of.width:
+            if len(fields) != self.width:
                 bad.append(at)
-                fields = [None] * of.width
-            found.append([self._text(fields[place]) for place in of.places])
-        columns = zip(*found, strict=True) if found else [[] for _ in of.places]
+                fields = [None] * self.width
+            found.append([self._text(fields[place]) for place in self.places])
+        columns = zip(*found, strict=True) if found else [[] for _ in self.places]
         return Texts([pa.array(column, pa.string()) for column in columns], len(rows), bad)
 
     def _text(self, field: str | None) -> str | None:
-        field = self.of.empty if field == "" else field
-        return None if field == self.of.null else field
+        field = self.empty if field == "" else field
+        return None if field == self.null else field
 
 
 def _merged(found: Texts, others: Texts, places: Sequence[int]) -> Texts:
@@ -237,10 +229,6 @@ def _merged(found: Texts, others: Texts, places: Sequence[int]) -> Texts:
         for one, other in zip(found.columns, others.columns, strict=True)
     ]
     return Texts(columns, count, sorted([*(int(rest[at]) for at in found.bad), *(places[at] for at in others.bad)]))
-
-
-def _nulls(columns: Sequence[Any], count: int) -> list[Any]:
-    return [_ARRAYS.nulls(count, pa.string()) for _ in columns]
 
 
 def _null_where(column: Any, text: str) -> Any:

@@ -18,14 +18,13 @@ from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.csv_header import first_row, names_of
 from eosingest.sources.files.formats.csv_rows import Dialect
-from eosingest.sources.files.formats.xml.schema import Field, SchemaError, parse
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import csv_schema
 from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
 from eosingest.sources.files.reading.data_schema import from_ddl
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, folder_field, is_set
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import WAY_OUT, refuse_outgrown
@@ -116,7 +115,7 @@ class CsvScan(FilesInPython):
         """Return the scan. Raises FatalError if a file's header has other columns, or a folder's value another type."""
         names = self.folders(plan)
         typed = {each.name.lower(): each for each in types.fields}
-        folders = tuple(_folder(name, typed.get(name.lower())) for name in names)
+        folders = tuple(folder_field(name, typed.get(name.lower())) for name in names)
         beside = {name.lower() for name in names}
         rows = [each for each in types.fields if each.name.lower() not in beside]
         files = pending_files(plan)
@@ -239,17 +238,3 @@ def _struct(names: Sequence[str], kinds: Sequence[Kind | None]) -> StructType:
 
 def _plain(kind: DataType) -> DataType:
     return StringType() if isinstance(kind, CharType | VarcharType) else kind
-
-
-def _folder(name: str, given: StructField | None) -> Field:
-    """Return the column of folders; its type is STRING, unless the schema has the column."""
-    if given is None:
-        return Field(name, parse("k STRING")[0].type)
-    try:
-        return Field(given.name, parse(f"k {given.dataType.simpleString()}")[0].type)
-    except SchemaError:
-        raise FatalError(
-            f"column {given.name} is a column of folders, and can be no {given.dataType.simpleString().upper()}",
-            code="bad-expression",
-            hint="nothing of this run was sent; declare it as STRING",
-        ) from None

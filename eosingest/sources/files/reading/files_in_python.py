@@ -10,9 +10,13 @@ from dataclasses import dataclass, replace
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField
 
+from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.formats.xml.schema import Field, SchemaError, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
+from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.planned_files import planned_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spark.record_columns import RecordSettings
@@ -57,3 +61,23 @@ def is_set(conf: Mapping[str, str], name: str) -> bool:
     else:
         value = conf.get(name, "false") if context is None else context.getConf().get(name, "false")
     return str(value).lower() == "true"
+
+
+def folder_field(name: str, given: StructField | None) -> Field:
+    """Return the column of `k=v` folders, of the type that the schema gives; None if it has no such column: STRING.
+
+    Raises FatalError for a type that a folder's name has no values of.
+    """
+    if given is None:
+        return Field(name, parse("k STRING")[0].type)
+    try:
+        (parsed,) = parse(f"k {given.dataType.simpleString()}")
+        if parsed.type.element is None and not parsed.type.fields:
+            return Field(given.name, parsed.type)
+    except SchemaError:
+        pass
+    raise FatalError(
+        f"column {given.name} is a column of folders, and can be no {type_words(given.dataType)}",
+        code="column-twice",
+        hint="nothing of this run was sent; rename the folders, or leave the column out of the data",
+    )

@@ -12,18 +12,18 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.inspection import opened_to_check
-from eosingest.sources.files.formats.xml.schema import Field, SchemaError, parse
+from eosingest.sources.files.formats.xml.schema import Field
 from eosingest.sources.files.listing.errors import before_sending, is_changed
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.columnar import Footer
 from eosingest.sources.files.reading.data_schema import from_ddl
-from eosingest.sources.files.reading.exact_types import merged, refuse_misread, refuse_unreadable, type_words
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
+from eosingest.sources.files.reading.exact_types import merged, refuse_misread, refuse_unreadable
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, folder_field, is_set
 from eosingest.sources.files.reading.parquet_columns import Stored, TypeSettings, stored_columns
 from eosingest.sources.files.reading.parquet_reader import (
     DamagedError,
@@ -149,23 +149,7 @@ class _Columns:
         folders = []
         for name in self._names:
             found = typed.get(name.lower())
-            if found is None:
-                folders.append(
-                    (StructField(name, from_ddl("k STRING").fields[0].dataType), Field(name, parse("k STRING")[0].type))
-                )
-                continue
-            try:
-                (parsed,) = parse(f"k {found.dataType.simpleString()}")
-                is_plain = parsed.type.element is None and not parsed.type.fields
-            except SchemaError:
-                is_plain = False
-            if not is_plain:
-                raise FatalError(
-                    f"column {found.name} is a column of folders, and can be no {type_words(found.dataType)}",
-                    code="column-twice",
-                    hint="nothing of this run was sent; rename the folders, or leave the column out of the data",
-                )
-            folders.append((StructField(found.name, found.dataType), Field(found.name, parsed.type)))
+            folders.append((found or StructField(name, StringType()), folder_field(name, found)))
         beside = {name.lower() for name in self._names}
         rows = [each for each in types.fields if each.name.lower() not in beside]
         return StructType([*rows, *(each for each, _ in folders)]), tuple(each for _, each in folders)
