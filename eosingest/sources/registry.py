@@ -78,6 +78,7 @@ FILES = Kind(
         "eosingest.sources.files.reading.line_reader",
         "eosingest.sources.files.reading.audit_reader",
         "eosingest.sources.files.reading.xml_reader",
+        "eosingest.sources.files.reading.json_reader",
     ),
 )
 TOPICS = Kind(

@@ -119,6 +119,8 @@ class StraightReader:
             keys = columns["key"].to_pylist()
         hashes = checksum.record_hashes(zip(keys, values.to_pylist(), strict=True))
         columns[CHECKSUM] = _signed(hashes)
+        if CORRUPT in found.schema.names:
+            columns[CORRUPT] = _as_bytes(found.column(CORRUPT))
         if self.position is not None:
             columns[POSITION] = found.column(self.position)
         if CORRUPT in found.schema.names:

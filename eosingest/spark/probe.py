@@ -20,6 +20,7 @@ from eosingest.sources.registry import IN_TASKS
 MODULES = {
     "confluent_kafka": "confluent-kafka",
     "lz4.frame": "lz4",
+    "msgspec": "msgspec",
     "numpy": "numpy",
     "pyarrow": "pyarrow",
     "xxhash": "xxhash",

@@ -163,8 +163,12 @@ def _with_nulls(rows: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 
 def _ddl(columns: Mapping[str, str]) -> str:
-    names = ((name if _PLAIN.fullmatch(name) else quote_name(name), kind) for name, kind in columns.items())
-    return ",".join(f"{name} {kind}" for name, kind in names)
+    return ",".join(f"{name_in_ddl(name)} {kind}" for name, kind in columns.items())
+
+
+def name_in_ddl(name: str) -> str:
+    """Return the name of a column or a field as DDL has it: in back-quotes only if it needs them."""
+    return name if _PLAIN.fullmatch(name) else quote_name(name)
 
 
 def planned_splits(plan: Plan) -> list[PythonSplit]:

@@ -33,7 +33,6 @@ CHECKSUM = "__eosingest_checksum"
 METADATA = "__eosingest_metadata"
 TIMESTAMP = "__eosingest_timestamp"
 PARTITION = "__eosingest_partition"
-NOTHING = "__eosingest_nothing"
 HEADER = "__eosingest_header_"  # followed by the header's index in the spec
 HEADERS = "__eosingest_headers"  # all headers of a record in one column
 HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"

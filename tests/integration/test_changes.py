@@ -61,7 +61,7 @@ EDITS = [
     ('{ h = "pad" }', '{ h = "pad", i = "pad" }', "record.headers"),
     ("[sink]", "[sink]\npartitioner = \"consistent\"", "sink.partitioner"),
     ('schema = "n BIGINT, pad STRING"', 'schema = "n INT, pad STRING"', "source.schema"),
-    ('schema = "n BIGINT, pad STRING"', "options = { allowComments = true }\nschema = \"n BIGINT, pad STRING\"",
+    ('schema = "n BIGINT, pad STRING"', "options = { allowSingleQuotes = false }\nschema = \"n BIGINT, pad STRING\"",
      "source.options"),
 ]  # fmt: skip
 # Pinned for the job's life.

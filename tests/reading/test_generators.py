@@ -9,7 +9,8 @@ import pytest
 from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 
-from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.sources.files.reading.json_scan import JsonScan
+from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spark.record_columns import CORRUPT, record_frame
 from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
 
@@ -49,8 +50,8 @@ def settings(generator: str) -> ReadSettings:
 
 def read(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[str], list[str]]:
     """Return the values of the rows that could be parsed, and the texts of the others."""
-    files = file_rows(spark, made, plan_of(folder, "json"), None)
-    rows = record_frame(files, made).records.select("value", CORRUPT).collect()
+    frame = JsonScan(made, made).frame(spark, plan_of(folder, "json"), None, 1)
+    rows = record_frame(frame, made).records.select("value", CORRUPT).collect()
     corrupt = [bytes(row[CORRUPT]).decode() for row in rows if row[CORRUPT] is not None]
     return [bytes(row.value).decode() for row in rows if row[CORRUPT] is None], corrupt
 

@@ -19,7 +19,6 @@ from eosingest.sources.files.bytes import codecs, magic, text_blocks
 from eosingest.sources.files.formats import (
     avro_container,
     csv_check,
-    inspection,
     json_scan,
     text_checks,
     whole_csv,
@@ -44,7 +43,6 @@ from eosingest.sources.files.reading import (
     inspect_files,
     lossy_values,
     parquet_scan,
-    rows,
     spark_reader,
     valid_text,
     xml_scan,
@@ -190,8 +188,8 @@ SWITCHES = [
     Switch("a header may be in any split", _set(csv_check.CsvCheck, "_find_header", _nothing), ("csv/header/behind",)),
     Switch(
         "zero bytes are taken",
-        _both(_set(csv_check, "refuse_zero_bytes", _nothing), _set(json_scan, "refuse_zero_bytes", _nothing)),
-        ("csv/odd/utf-16", "json/odd/utf-16", "json/odd/utf-32", "json/odd/a nul"),
+        _set(csv_check, "refuse_zero_bytes", _nothing),
+        ("csv/odd/utf-16", "csv/odd/a nul"),
     ),
     Switch(
         "what cannot be decoded is replaced",
@@ -207,24 +205,7 @@ SWITCHES = [
         _set(csv_scan.CsvScan, "_check_headers", _nothing),
         ("csv/header/reordered", "csv/header/other names"),
     ),
-    Switch("texts that are no values are nulls", _values_without_marks(), ("csv/typed/",)),
-    Switch("corrupt rows are nulls", _set(rows, "_WITH_CORRUPT_ROWS", ()), ("json/odd/a word",)),
-    # JSON
-    Switch(
-        "text behind a value is dropped",
-        _set(json_scan.JsonScan, "_ends", _nothing),
-        ("json/odd/two", "json/odd/a comma/", "json/odd/a word behind"),
-    ),
-    Switch(
-        "half a pair is a question mark",
-        _set(json_scan.JsonScan, "_surrogates", _nothing),
-        ("json/odd/half a pair", "json/odd/the other half"),
-    ),
-    Switch(
-        "what is no UTF-8 is decoded",
-        _set(text_blocks, "_decoded", _unchecked_blocks),
-        ("json/odd/overlong", "json/odd/a surrogate"),
-    ),
+    Switch("texts that are no values are nulls", _values_without_marks(), ("csv/typed/", "json/typed/")),
     # Text
     Switch(
         "a separator may meet itself",
@@ -239,16 +220,9 @@ SWITCHES = [
     ),
     # Files that are read as a whole
     Switch(
-        "of a document the first value is read",
+        "a document is not looked at",
         _set(text_checks, "check_json", _nothing),
-        ("json/whole/odd/",),
-        ("two", "a word behind", "half a pair", "overlong"),
-    ),
-    Switch(
-        "a document's end is not looked at",
-        _set(inspection, "is_whole", _false),
-        ("json/whole/gz/cut", "json/whole/deflate/cut"),
-        ("cut 1", "cut 4"),
+        ("json/document/a name twice",),
     ),
     Switch(
         "records over lines are not looked at",
@@ -259,7 +233,7 @@ SWITCHES = [
     Switch(
         "what cannot be decoded is replaced, of whole files",
         _set(whole_text, "_decode", lambda decoder, piece, encoding, *_, **__: piece.decode(encoding, "replace")),
-        ("json/array/encoding/", "csv/over lines/encoding/"),
+        ("csv/over lines/encoding/",),
         ("windows-1252/undecodable/", "US-ASCII/undecodable/"),
     ),
     # XML
@@ -311,19 +285,9 @@ SWITCHES = [
     ),
     # Times
     Switch(
-        "columns are filled in with today",
-        _set(lossy_values, "misread_columns", lambda *_: {}),
-        ("json/times/",),
-    ),
-    Switch(
         "names in two cases are one",
         _set(data_schema, "_CASE", "spark.sql.session.timeZone.unused"),
         ("json/files/names",),
-    ),
-    Switch(
-        "dates and small numbers are what the reader says",
-        _set(lossy_values, "misread_columns", lambda *_: {}),
-        ("json/typed/DATE", "json/typed/TINYINT"),
     ),
     Switch(
         "expressions are filled in with today",
@@ -396,12 +360,6 @@ SWITCHES = [
         ("parquet/map keys/", "orc/map keys/"),
     ),
     Switch(
-        "a number is a time of any year",
-        _set(lossy_values, "misread_columns", lambda *_: {}),
-        ("json/typed/",),
-        (" as TIMESTAMP",),
-    ),
-    Switch(
         "files of other names are passed over",
         _options_without("ignoreExtension"),
         ("avro/written/called",),
@@ -416,7 +374,7 @@ SWITCHES = [
     Switch(
         "folders are numbers and times",
         None,
-        ("json/folders/k=", "orc/folders/k="),
+        ("orc/folders/k=",),
         conf=(("spark.sql.sources.partitionColumnTypeInference.enabled", "true"),),
     ),
     Switch(
@@ -428,7 +386,7 @@ SWITCHES = [
     Switch(
         "folders are in Spark's characters",
         _set(spark_reader, "_set_folder_values", _nothing),
-        ("json/folders/utf-8", "orc/folders/utf-8"),
+        ("orc/folders/utf-8",),
     ),
     Switch(
         "folders are in any bytes",
@@ -443,7 +401,7 @@ SWITCHES = [
     Switch(
         "folders of other columns",
         _set(source_files, "partition_base", _base_of_the_first),
-        ("json/folders/of other", "json/folders/beside"),
+        ("csv/folders/of other", "csv/folders/beside"),
     ),
 ]
 

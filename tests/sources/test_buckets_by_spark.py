@@ -26,7 +26,9 @@ from eosingest.errors import FatalError
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.listing.names import check_hadoop_key
+from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.planned_files import pending_files
+from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.spark.record_columns import record_frame
 from eosingest.spec import load
@@ -107,6 +109,7 @@ def _records(spark: SparkSession, folder: Path, where: str, rest: str) -> tuple[
     source = source_of(loaded, never)
     plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
     scan = scan_of(loaded)
+    assert isinstance(scan, FileScan | FilesInPython)
     scan.inspect(spark.sparkContext, plan, direct=False, slots=2)
     frame = scan.frame(spark, plan, None, 2)
     records = record_frame(frame, scan.read)
@@ -150,10 +153,12 @@ def test_odd_names(spark: Warm, store: Store, tmp_path: Path) -> None:
     """Breaks when Spark takes a name for a glob, or decodes it once more."""
     bucket = store.bucket(f"spark-{uuid.uuid4().hex[:12]}")
     for number, name in enumerate(ODD):
-        store.put(bucket, f"odd/{name}.json", b'{"id": %d}\n' % number)
+        store.put(bucket, f"odd/{name}.csv", b"%d\n" % number)
     where = f'path = "s3://{bucket}/odd"\n{store.table()}'
-    found, _, _ = _records(spark(), tmp_path, where, 'format = "json"\nschema = "id BIGINT"')
-    assert sorted(found) == sorted((f"{name}.json@0", f'{{"id":{number}}}') for number, name in enumerate(ODD))
+    found, _, _ = _records(
+        spark(), tmp_path, where, 'format = "csv"\noptions = { header = false }\nschema = "id BIGINT"'
+    )
+    assert sorted(found) == sorted((f"{name}.csv@0", f'{{"id":{number}}}') for number, name in enumerate(ODD))
 
 
 def test_spark_is_given_nothing_but_what_is_pending(spark: Warm, store: Store, tmp_path: Path) -> None:

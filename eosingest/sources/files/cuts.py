@@ -91,7 +91,7 @@ def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
     if (
         entry.is_read_in_python
         and entry.is_text
-        and (is_cut_by_codec(path) or not layout(format, options).ends_with_a_byte)
+        and (is_cut_by_codec(path) or not layout(format, options).ends_at_a_byte)
     ):
         return False
     return entry.is_compressed_inside or not path.lower().endswith(_UNSPLITTABLE_SUFFIXES)

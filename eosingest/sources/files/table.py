@@ -136,7 +136,7 @@ class FileTable(SourceTable):
                 yield Problem(("source", "options", key), text)
             source["options"] = options.canonical_options(entry.name, given)
         if source.get("unknown_fields") == "error":
-            yield from _unseen(entry, given if isinstance(given, dict) else {})
+            yield from _unseen(entry)
         if "header" in entry.options and not _says_header(given if isinstance(given, dict) else {}):
             yield Problem(
                 ("source", "options"),
@@ -268,14 +268,10 @@ def _paths(source: Mapping[str, Any]) -> list[Any]:
     return [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else []
 
 
-def _unseen(entry: FileFormat, given: Mapping[str, str]) -> Iterator[Problem]:
+def _unseen(entry: FileFormat) -> Iterator[Problem]:
     """Yield why unknown fields would not be found."""
     if not entry.drops_unknown:
         yield Problem(("source", "unknown_fields"), f"has no effect with {entry.name}: it is for json and xml")
-    for name, value in given.items():
-        if name.lower() in entry.lenient and value.lower() == "true":
-            text = f'"error" is for JSON by RFC 8259; leave options.{name} out, or write "ignore"'
-            yield Problem(("source", "unknown_fields"), text)
 
 
 def _says_header(given: Mapping[str, str]) -> bool:

@@ -25,7 +25,9 @@ from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.csv_scan import CsvScan
+from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.parquet_scan import ParquetScan
@@ -40,7 +42,12 @@ from tests.support.warm_spark import cut_by, warm_spark
 
 SPLIT_SIZE = 32 << 20
 _LONGEST = 64 << 20
-SCANS: Mapping[str, type[XmlScan | ParquetScan | CsvScan]] = {"parquet": ParquetScan, "xml": XmlScan, "csv": CsvScan}
+SCANS: Mapping[str, type[FilesInPython]] = {
+    "csv": CsvScan,
+    "json": JsonScan,
+    "parquet": ParquetScan,
+    "xml": XmlScan,
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +74,7 @@ class Pending:
 
     @property
     def in_python(self) -> bool:
-        return FORMATS[self.read.format].is_read_in_python
+        return self.read.format in SCANS
 
     @property
     def needs_no_jvm(self) -> bool:
@@ -75,7 +82,7 @@ class Pending:
         return self.in_python and self.read.format == "xml"
 
     @property
-    def scan(self) -> XmlScan | ParquetScan | CsvScan:
+    def scan(self) -> FilesInPython:
         """How Python reads it."""
         return SCANS[self.read.format](self.read, self.read)
 
@@ -134,7 +141,7 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     base_path = source.partition_base(listing.items)
     if not plan.pending_items:
         return []
-    if FORMATS[asked.format].is_read_in_python:
+    if asked.format in SCANS:
         pending = Pending(read, plan, base_path)
         pending.scan.inspect(None, plan, direct=False, slots=2)
         return pending

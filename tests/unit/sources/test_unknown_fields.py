@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import pytest
 from pyspark.sql.types import ArrayType, DateType, LongType, MapType, StringType, StructType
 
-from eosingest.sources.files.formats import unknown_fields
+from eosingest.sources.files.formats import json_scan
 from eosingest.sources.files.formats.text_checks import check_text
-from eosingest.sources.files.formats.unknown_fields import BadTextError, JsonFields
+from eosingest.sources.files.formats.unknown_fields import BadTextError, KnownFields
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.formats.xml.document import XmlCheck
 from eosingest.sources.files.formats.xml.schema import parse
-from eosingest.sources.files.reading.known_fields import of_struct
+from eosingest.sources.files.reading.known_fields import names_of
 
 PLAIN = StructType().add("id", LongType()).add("t", StringType())
 _S = StructType().add("a", LongType()).add("l", ArrayType(StructType().add("b", StringType())))
@@ -25,7 +25,9 @@ MAP = StructType().add("m", MapType(StringType(), StructType().add("a", StringTy
 def unknown(schema: StructType, lines: Sequence[str], options: dict[str, str] | None = None) -> tuple[str, int] | None:
     """Return the fields that a check of these lines names, and the line."""
     try:
-        check_text(["\n".join(lines).encode() + b"\n"], "json", options or {}, None, fields=of_struct(schema))
+        check_text(
+            ["\n".join(lines).encode() + b"\n"], "json", options or {}, None, fields=KnownFields(names_of(schema))
+        )
     except BadTextError as bad:
         assert 'unknown_fields = "ignore"' in bad.hint
         return bad.message.partition(": ")[2], bad.line or 0
@@ -81,11 +83,12 @@ def test_documents(text: str) -> None:
     assert unknown(PLAIN, [text.replace("late", "t")], {"multiLine": "true"}) is None
 
 
-def test_nearly_all_blocks_are_read_by_pyarrow_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nearly_all_lines_are_decoded_by_msgspec_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when Python parses each line, which takes four times as long."""
-    monkeypatch.setattr(unknown_fields, "parsed", None)
-    JsonFields(of_struct(PLAIN)).in_lines('{"id":1,"t":"x"}\n{"t":"é"}\n', [], 1)
-    JsonFields(of_struct(NESTED)).in_lines('{"s":{"a":1,"l":[{"b":"x"}]}}\n', [], 1)
+    monkeypatch.setattr(json_scan, "value_and_rest", None)
+    assert unknown(PLAIN, ['{"id":1,"t":"x"}', '{"t":"é"}', '{"id":null,"t":{"x":1}}']) is None
+    assert unknown(NESTED, ['{"s":{"a":1,"l":[{"b":"x"}]}}', '{"s":null}']) is None
+    assert unknown(MAP, ['{"m":{"x":{"a":1}},"d":"2020-01-02"}']) is None
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ security.protocol = "SSL"
 linger.ms = 5
 enable.metrics.push = false
 [source.options]
-allowComments = true
+allowSingleQuotes = false
 [spark.conf]
 spark.sql.caseSensitive = true
 "spark.driver.memory" = "4g"
@@ -109,7 +109,7 @@ spark.memory.fraction = 0.5
     assert spec.sink.properties == {"security.protocol": "SSL", "linger.ms": "5", "enable.metrics.push": "false"}
     assert spec.sink.create is not None
     assert spec.sink.create.config == {"retention.ms": "-1", "cleanup.policy": "compact"}
-    assert spec.source.options == {"allowComments": "true"}
+    assert spec.source.options == {"allowSingleQuotes": "false"}
     assert spec.spark.conf == {
         "spark.sql.caseSensitive": "true",
         "spark.driver.memory": "4g",
@@ -159,7 +159,7 @@ def test_windows_line_ends_and_byte_order_mark(loads: Loads, problems: Callable[
         ("sink.properties.client.id=1_000", "sink.properties", {"linger.ms": "5", "client.id": "1_000"}),
         ("sink.properties={client.id='d'}", "sink.properties", {"client.id": "d"}),
         ("spark.conf.spark.driver.memory=4g", "spark.conf", {"spark.driver.memory": "4g"}),
-        ("source.options.allowComments=true", "source.options", {"allowComments": "true"}),
+        ("source.options.allowSingleQuotes=false", "source.options", {"allowSingleQuotes": "false"}),
         ("transaction.max_records=10", "transaction.max_records", 10),
     ],
 )
@@ -530,12 +530,10 @@ def test_xml_needs_a_schema_that_it_can_be_read_by(problems: Callable[..., list[
     ("source", "words"),
     [
         ('format = "json"\nunknown_fields = "error"', None),
-        ('format = "json"\nunknown_fields = "ignore"\noptions = { allowComments = true }', None),
         ('format = "json"\nunknown_fields = "error"\noptions = { allowComments = false }', None),
-        (
-            'format = "json"\nunknown_fields = "error"\noptions = { AllowComments = true }',
-            "leave options.AllowComments out",
-        ),
+        ('format = "json"\noptions = { AllowComments = true }', "RFC 8259"),
+        ('format = "json"\noptions = { timezone = "Europe/Berlin" }', "to_utc_timestamp(COLUMN, 'ZONE')"),
+        ('format = "json"\noptions = { timestampFormat = "yyyy-ww" }', "write to_timestamp(COLUMN, 'PATTERN')"),
         ('format = "csv"\nunknown_fields = "error"\noptions = { header = true }', "has no effect with csv"),
         ('format = "parquet"\nunknown_fields = "error"', "has no effect with parquet"),
         ('format = "json"\nunknown_fields = "errors"', 'did you mean "error"?'),

@@ -7,6 +7,7 @@ Python refuses all bytes that Java would replace (tests/reading/test_json_csv_ro
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,10 +18,6 @@ _LF = 10
 _UTF_8_MARK = b"\xef\xbb\xbf"
 _LONGEST = 256 << 20
 _WIDTHS = {"utf-16": 2, "utf-32": 4}
-# Bytes that Jackson decodes although they are no UTF-8: overlong forms, surrogates, code points beyond the last character.
-_NOT_SEEN_BY_JACKSON = re.compile(
-    rb"[\xc0\xc1]|\xe0[\x80-\x9f]|\xed[\xa0-\xbf]|\xf0[\x80-\x8f]|\xf4[\x90-\xbf]|[\xf5-\xf7]"
-)
 
 
 class BadTextError(Exception):
@@ -46,12 +43,17 @@ class Block:
 class Layout:
     """The encoding of a file's text, and its ends of line; `separator` None: line feeds and carriage returns.
 
-    `jackson`: Jackson, Spark's parser of JSON, reads the bytes itself, and makes a corrupt row of most that are no UTF-8.
+    `errors`: what becomes of bytes that are not of the encoding (the name of a handler of Python's codecs).
     """
 
     encoding: str
     separator: str | None
-    jackson: bool = False
+    errors: str = "strict"
+
+    @property
+    def ends_at_a_byte(self) -> bool:
+        """Whether one byte ends a line, so that a task can begin to read at any byte."""
+        return self.width == 1 and (self.end is None or len(self.end) == 1)
 
     @property
     def end(self) -> bytes | None:
@@ -62,11 +64,6 @@ class Layout:
     def width(self) -> int:
         """The bytes in a code unit of the encoding."""
         return next((width for name, width in _WIDTHS.items() if self.encoding.lower().startswith(name)), 1)
-
-    @property
-    def ends_with_a_byte(self) -> bool:
-        """Whether bytes/lines.py cuts such lines: each ends with one byte, or with line feed and carriage return."""
-        return self.width == 1 and (self.end is None or len(self.end) == 1)
 
     def lines(self, text: str) -> list[str]:
         """Return the lines of a block's text, without their ends."""
@@ -94,7 +91,9 @@ def layout(format: str, options: Mapping[str, str]) -> Layout:
     """Return how Spark's reader decodes and cuts files of a format with these options."""
     encoding = encoding_of(options)
     separator = next((value for name, value in options.items() if name.lower() == "linesep"), None)
-    return Layout(encoding, separator, jackson=format == "json" and encoding.upper() in ("UTF-8", "UTF8"))
+    # A line of JSON that is not UTF-8 is a corrupt row.
+    is_by_line = format == "json" and codecs.lookup(encoding).name == "utf-8"
+    return Layout(encoding, separator, "replace" if is_by_line else "strict")
 
 
 def encoding_of(options: Mapping[str, str]) -> str:
@@ -182,16 +181,10 @@ def _last_end(data: bytes, offset: int, layout: Layout) -> int:
 
 def _decoded(data: bytes, layout: Layout, line: int) -> str:
     try:
-        return data.decode(layout.encoding)
+        return data.decode(layout.encoding, layout.errors)
     except UnicodeDecodeError as error:
-        start = error.start
-        if layout.jackson:
-            found = _NOT_SEEN_BY_JACKSON.search(data)
-            if found is None:
-                return data.decode(layout.encoding, "replace")
-            start = found.start()
-        before = data[:start].decode(layout.encoding, "replace")
-        raise not_of_encoding(data, start, layout.encoding, line + layout.count(before)) from error
+        before = data[: error.start].decode(layout.encoding, "replace")
+        raise not_of_encoding(data, error.start, layout.encoding, line + layout.count(before)) from error
 
 
 def not_of_encoding(data: bytes, start: int, encoding: str, line: int) -> BadTextError:

@@ -92,14 +92,12 @@ class FileFormat:
     is_in_blocks: its files are Avro's container files, whose blocks the inspection verifies (avro_container.py).
     is_by_columns: the format is columnar: Spark reads a column without the others, in batches of rows.
     has_footers: each file contains its columns and their types, in a footer or header.
-    has_corrupt_rows: Spark's reader puts the text of a row that it cannot parse into a separate column.
     columns: its only columns, name and type; None if the schema defines them.
     value: the record's value if the spec has none; None for the row as JSON.
     is_read_in_python: Python reads its files (spark/python_scan.py), not a reader of Spark.
     needs_schema: a spec must contain a schema.
     schema_problems: the reasons why a schema that Spark may accept cannot be used, given the schema and the options.
     drops_unknown: with a given schema, the reader drops fields that it does not name (unknown_fields.py finds them).
-    lenient: the options, in lower case, with which the reader accepts text in which unknown_fields.py finds no fields.
     is_whole: whether, with these options, a file is always one split, since no reader can begin inside of it.
     refused: the options, by names in lower case, that are refused for reasons other than the pattern of their values.
     reader_options: the options for Spark's reader, derived from those of the spec.
@@ -116,13 +114,11 @@ class FileFormat:
     is_in_blocks: bool = False
     is_by_columns: bool = False
     has_footers: bool = False
-    has_corrupt_rows: bool = False
     columns: Mapping[str, str] | None = None
     value: str | None = None
     is_read_in_python: bool = False
     needs_schema: bool = False
     drops_unknown: bool = False
-    lenient: frozenset[str] = frozenset()
     schema_problems: Callable[[str, Mapping[str, str]], Iterator[str]] = _any_schema
     is_whole: Callable[[Mapping[str, str]], bool] = _cut_where_it_can_be
     refused: Callable[[Mapping[str, str], bool], Refusals] = _nothing_refused

@@ -145,11 +145,8 @@ def inspect(
             where = "" if line is None else f"line {line:,}"
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
-            by_hadoop = not is_whole(format, options) and not FORMATS[format].is_read_in_python
-            if by_hadoop and codecs.codec_of(file.coded_path) in (
-                "gzip",
-                "deflate",
-            ):  # it reports it in the run: the rows before the damage are sent
+            by_spark = not (FORMATS[format].is_read_in_python or is_whole(format, options))
+            if by_spark and codecs.codec_of(file.coded_path) in ("gzip", "deflate"):  # Hadoop reports it in the run
                 return None
             return _finding(file, damaged)
     return None

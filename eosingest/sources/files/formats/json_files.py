@@ -12,39 +12,45 @@ from eosingest.sources.files.formats.entry import (
     FileFormat,
     Refusals,
     is_multi_line,
-    says,
 )
 
 _INFERENCE = ("primitivesAsString", "prefersDecimal", "inferTimestamp", "dropFieldIfAllNull")
-_LENIENT = (
-    "allowComments",
-    "allowUnquotedFieldNames",
-    "allowSingleQuotes",
-    "allowNumericLeadingZeros",
-    "allowUnquotedControlChars",
-    "allowBackslashEscapingAnyCharacter",
-)
-
+_SYNTAX = ("allowSingleQuotes", "allowNonNumericNumbers")
+_NOT_STANDARD = "JSON is read by the standard, RFC 8259, apart from single quotes and NaN; write the files so"
+_PATTERN_INSTEAD = "set dateFormat or timestampFormat; a text that is written otherwise is a corrupt row"
+# Options of Spark's reader that Python's does not have, with what to write instead. Each may have its default.
+_OF_SPARK = {
+    **dict.fromkeys(
+        (
+            "allowComments",
+            "allowUnquotedFieldNames",
+            "allowNumericLeadingZeros",
+            "allowUnquotedControlChars",
+            "allowBackslashEscapingAnyCharacter",
+        ),
+        _NOT_STANDARD,
+    ),
+    "enableDateTimeParsingFallback": _PATTERN_INSTEAD,
+    "locale": "names of months are English; read a column with others as STRING, and convert it in transform.select",
+    "timeZone": "a TIMESTAMP without a zone is in UTC; for local times write TIMESTAMP_NTZ in source.schema, and"
+    " to_utc_timestamp(COLUMN, 'ZONE') in transform.select",
+}
 _LIMITS = {"maxStringLen": str(2**31 - 1), "maxNumLen": str(1 << 20)}  # of characters; by default 20,000,000 and 1,000
 
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
     whole = is_multi_line(options)
     yield from encodings.refused_encoding(options, whole=whole)
-    if whole:
-        for name in _LENIENT:
-            if says(name.lower(), options):
-                yield name, "not allowed with multiLine: a document is read by the standard, RFC 8259; leave it out"
-        if "linesep" in options:
-            yield "lineSep", "has no effect with multiLine; drop one of them"
+    for name, instead in _OF_SPARK.items():
+        if options.get(name.lower(), default := JSON.defaults[name].lower()) != default:
+            yield name, f"not allowed: {instead}"
+    if whole and "linesep" in options:
+        yield "lineSep", "has no effect with multiLine; drop one of them"
 
 
 def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    """Leave out an encoding that is UTF-8: if one is set, Spark changes the text of numbers that are read as STRING.
-
-    Raise the parser's limits: to it, a longer text or number makes its row corrupt, without a reason.
-    """
-    return {**_LIMITS, **{name: value for name, value in options.items() if not encodings.names_utf_8(name, value)}}
+    """Raise the limits of Spark's parser, which infers the schema: to it, a longer text or number makes its row corrupt."""
+    return {**_LIMITS, **options}
 
 
 JSON = FileFormat(
@@ -53,17 +59,17 @@ JSON = FileFormat(
     # From the options that Spark 4.0's own readers declare (JSONOptions, CSVOptions, …), without those only for writing.
     options={
         **OF_TYPED_TEXT,
-        **dict.fromkeys((*_INFERENCE, *_LENIENT, "allowNonNumericNumbers", "multiLine"), BOOLEAN),
+        **{name: BOOLEAN for name in _OF_SPARK if name not in OF_TYPED_TEXT},
+        **dict.fromkeys((*_INFERENCE, *_SYNTAX, "multiLine"), BOOLEAN),
     },
     defaults={
-        **dict.fromkeys((*_INFERENCE, *_LENIENT, "multiLine"), "false"),
-        **dict.fromkeys(("allowSingleQuotes", "allowNonNumericNumbers"), "true"),
+        **dict.fromkeys((*_INFERENCE, *_OF_SPARK, "multiLine"), "false"),
+        **dict.fromkeys(_SYNTAX, "true"),
         **DEFAULTS_OF_TYPED_TEXT,
     },
     is_text=True,
-    has_corrupt_rows=True,
+    is_read_in_python=True,
     drops_unknown=True,
-    lenient=frozenset(map(str.lower, _LENIENT)),
     is_whole=is_multi_line,
     refused=_refused,
     reader_options=_reader_options,

@@ -1,38 +1,31 @@
 """Finds fields of JSON and XML that the schema does not name, before anything is sent: readers leave them out without a word.
 
-For the inspection (inspection.py), if `source.unknown_fields` is "error". pyarrow parses blocks of lines and accepts nearly all
-of them (reading/known_fields.py); Python's json, which takes four times as long, parses the others and names the fields.
+For the inspection (inspection.py), if `source.unknown_fields` is "error". msgspec accepts nearly all lines of JSON; Python's
+json parses the others, and the fields are named.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from eosingest.errors import listed
 from eosingest.sources.files.bytes.text_blocks import BadTextError
 
 _NAMED_AT_MOST = 10
 _WAY_ON = 'name them in source.schema, or set source.unknown_fields = "ignore", which leaves them out of the records'
-# A string, or a word that Jackson takes for a number and Python's json does not.
-_TOKEN = re.compile(
-    r"""[^"'IN+-]++|"(?:[^"\\]|\\.)*+"|'(?P<single>(?:[^'\\]|\\.)*+)'|(?P<word>[+-]?INF\b|\+Infinity\b)|.""", re.DOTALL
-)
-_DECODER = json.JSONDecoder(parse_int=float)  # Python's int() takes no more than 4,300 digits
-_WHITE = " \t\r\n\ufeff"  # Jackson skips a byte order mark at the beginning of any line
 # The fields of a struct with the names in each; of an array or a map, in a tuple, the names in its values; None: any or none.
 Names: TypeAlias = "dict[str, Names] | tuple[Names] | None"
 
 
 @dataclass(frozen=True)
 class KnownFields:
-    """The fields that a schema names. `fits`: says of lines that they have no others; of False nothing follows."""
+    """The fields that a schema names."""
 
     names: Names
-    fits: Callable[[str], bool] | None = None
 
 
 class UnknownFields:
@@ -64,18 +57,6 @@ class JsonFields:
         self._known = known
         self._found = UnknownFields()
 
-    def in_lines(self, text: str, lines: Sequence[str], first: int) -> None:
-        """Compare the lines of a text; the first one has this number. A line that is no JSON is a corrupt row."""
-        if self._known.fits is not None and self._known.fits(text):
-            return
-        for number, line in enumerate(lines, first):
-            try:
-                row = parsed(line)
-            except RecursionError:
-                raise BadTextError("nested too deep for a check of its fields", line=number, hint=_WAY_ON) from None
-            for each in row if isinstance(row, list) else (row,):  # each element of an array line is a row
-                self.in_record(each, number)
-
     def in_record(self, record: Any, line: int) -> None:
         """Compare a record that begins in this line."""
         for path in _unknown(record, self._known.names, ""):
@@ -98,23 +79,17 @@ def _unknown(value: Any, known: Names, path: str) -> Iterator[str]:
                 yield from _unknown(inner, names, f"{path}{name}.")
 
 
-def parsed(line: str, decoder: json.JSONDecoder = _DECODER) -> Any:
-    """Return the value of a line, None if it is no JSON to Jackson, which also takes single quotes and INF."""
-    line = line.strip(_WHITE)
-    try:
-        return decoder.decode(line)
-    except ValueError:
-        pass
-    try:
-        return decoder.decode("".join(map(_standard, _TOKEN.finditer(line)))) if line else None
-    except ValueError:
-        return None
+def decoder_of(names: Names) -> msgspec.json.Decoder[Any]:
+    """Return a decoder that rejects other fields, and JSON of another shape."""
+    return msgspec.json.Decoder(_type_of(names))
 
 
-def _standard(token: re.Match[str]) -> str:
-    if token["single"] is not None:
-        inner = re.sub(
-            r"""\\'|"|\\.""", lambda found: {"\\'": "'", '"': '\\"'}.get(found[0], found[0]), token["single"]
-        )
-        return f'"{inner}"'
-    return "0" if token["word"] else token[0]
+def _type_of(names: Names) -> Any:
+    if isinstance(names, dict):
+        places = {f"f{place}": name for place, name in enumerate(names)}
+        fields = [(place, _type_of(names[name]), None) for place, name in places.items()]
+        return msgspec.defstruct("Row", fields, rename=places, forbid_unknown_fields=True, gc=False) | None
+    if isinstance(names, tuple):
+        inner = _type_of(names[0])
+        return list[inner] | dict[str, inner] | None  # type: ignore[valid-type]
+    return msgspec.Raw

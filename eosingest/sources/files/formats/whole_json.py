@@ -1,9 +1,7 @@
-"""Finds JSON documents (`multiLine = true`) that Spark would read as other records than they hold, before anything is sent.
+"""Finds JSON documents (`multiLine = true`) that are damaged, before anything is sent.
 
-For the inspection (inspection.py), on the decoded text of whole_text.py. Jackson stops after the first value of a file, so that
-it reads only the first record of a file with one record per line; it does not check a compressed file's end; if one element is
-no object, the whole file is one corrupt row, without a reason. A document must be one object, or an array of objects, that
-Python's json accepts: it is read record by record, and memory holds one of them.
+For the inspection (inspection.py), on the decoded text of whole_text.py. A document must be one object, or an array of objects,
+that Python's json accepts: it is read record by record, so that messages have a line and an element, and memory one record.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ _MULTI_LINE = "leave source.options.multiLine out if the file has one record a l
 
 
 def check_json(pieces: Iterable[bytes], options: Mapping[str, str], fields: KnownFields | None = None) -> None:
-    """Check a document. Raises BadTextError for the first text that Spark would misread, or not read at all.
+    """Check a document. Raises BadTextError for the first finding.
 
     `fields`: see `JsonScan`.
     """
@@ -43,7 +41,7 @@ def check_json(pieces: Iterable[bytes], options: Mapping[str, str], fields: Know
     else:
         raise reader.bad("the document is neither an object nor an array of objects")
     if reader.next_character():
-        raise reader.bad("text after the document, which Spark drops", hint=_MULTI_LINE)
+        raise reader.bad("text after the document", hint=_MULTI_LINE)
     if compared is not None:
         compared.refuse()
 

@@ -67,7 +67,7 @@ def rows_of(file: SourceFile, cut: FileSplit, options: Mapping[str, str]) -> Ite
     """
     texts = _Texts(options)
     until = None if not file.splittable else cut.start + cut.length + BEYOND_BYTES
-    with xml_reader.opened(file, until) as opened:
+    with xml_reader.opened_to_read(file, until) as opened:
         if texts.is_whole:
             found = texts.over_lines(opened, file)
         elif file.splittable:

@@ -24,7 +24,7 @@ from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
 from eosingest.sources.files.reading.data_schema import from_ddl
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, folder_field, is_set
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set, with_folders
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import WAY_OUT, refuse_outgrown
@@ -113,11 +113,8 @@ class CsvScan(FilesInPython):
 
     def _with(self, plan: Plan, types: StructType) -> PythonScan:
         """Return the scan. Raises FatalError if a file's header has other columns, or a folder's value another type."""
-        names = self.folders(plan)
-        typed = {each.name.lower(): each for each in types.fields}
-        folders = tuple(folder_field(name, typed.get(name.lower())) for name in names)
-        beside = {name.lower() for name in names}
-        rows = [each for each in types.fields if each.name.lower() not in beside]
+        whole, folders = with_folders(types, self.folders(plan))
+        rows = whole.fields[: len(whole.fields) - len(folders)]
         files = pending_files(plan)
         self._check_headers(files, [each.name for each in rows])
         for file in files:

@@ -5,20 +5,21 @@ Their columns depend on the plan (spark/scan_of_plan.py): those of its `k=v` fol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.formats.xml.schema import Field, SchemaError, parse
+from eosingest.sources.files.formats.xml.schema import Field, SchemaError, Type, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.planned_files import planned_files
 from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.spark.python_scan import name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import OtherRows, Scan
 from eosingest.spark.scan_of_plan import ScanOfPlan
@@ -52,6 +53,48 @@ class FilesInPython(ScanOfPlan):
         return folder_names(files) if partition_base(files, recursive=self.recursive) is not None else []
 
 
+def with_folders(types: StructType, names: Sequence[str]) -> tuple[StructType, tuple[Field, ...]]:
+    """Return the data's columns, followed by those of the folders with these names, and the latter alone.
+
+    They are strings, unless `types` has the column. Raises FatalError for one that is no plain type.
+    """
+    typed = {each.name.lower(): each for each in types.fields}
+    columns, folders = list[StructField](), list[Field]()
+    for name in names:
+        found = typed.get(name.lower(), StructField(name, StringType()))
+        columns.append(StructField(found.name, found.dataType))
+        folders.append(Field(found.name, _of_folder(found)))
+    beside = {name.lower() for name in names}
+    rows = [each for each in types.fields if each.name.lower() not in beside]
+    return StructType([*rows, *columns]), tuple(folders)
+
+
+def _of_folder(column: StructField) -> Type:
+    try:
+        (parsed,) = parse(f"k {column.dataType.simpleString()}")
+        is_plain = parsed.type.element is None and not parsed.type.fields
+    except SchemaError:
+        is_plain = False
+    if not is_plain:
+        raise FatalError(
+            f"column {column.name} is a column of folders, and can be no {type_words(column.dataType)}",
+            code="column-twice",
+            hint="nothing of this run was sent; rename the folders, or leave the column out of the data",
+        )
+    return parsed.type
+
+
+def ddl_of(kind: DataType) -> str:
+    """Return a type as DDL that can be parsed: names of fields are quoted where they must be."""
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{name_in_ddl(each.name)}: {ddl_of(each.dataType)}' for each in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{ddl_of(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{ddl_of(kind.keyType)}, {ddl_of(kind.valueType)}>"
+    return kind.simpleString().upper()
+
+
 def is_set(conf: Mapping[str, str], name: str) -> bool:
     """Say whether a setting is true: of the session, if there is one, else of its context, else in the spec's `conf`."""
     session = SparkSession.getActiveSession()
@@ -61,23 +104,3 @@ def is_set(conf: Mapping[str, str], name: str) -> bool:
     else:
         value = conf.get(name, "false") if context is None else context.getConf().get(name, "false")
     return str(value).lower() == "true"
-
-
-def folder_field(name: str, given: StructField | None) -> Field:
-    """Return the column of `k=v` folders, of the type that the schema gives; None if it has no such column: STRING.
-
-    Raises FatalError for a type that a folder's name has no values of.
-    """
-    if given is None:
-        return Field(name, parse("k STRING")[0].type)
-    try:
-        (parsed,) = parse(f"k {given.dataType.simpleString()}")
-        if parsed.type.element is None and not parsed.type.fields:
-            return Field(given.name, parsed.type)
-    except SchemaError:
-        pass
-    raise FatalError(
-        f"column {given.name} is a column of folders, and can be no {type_words(given.dataType)}",
-        code="column-twice",
-        hint="nothing of this run was sent; rename the folders, or leave the column out of the data",
-    )

@@ -1,9 +1,7 @@
-"""Finds columns of JSON and folders in which Spark reads a text as another value than it says, before anything is sent.
+"""Finds columns of folders, and decimals of Avro, that Spark reads as other values than they say, before anything is sent.
 
 As TIMESTAMP, a text without a date becomes that time of today, `2020-05` the first of May, and `202005` a year; as DATE,
-`2020-01-02 x` loses its end and `20200102` is a number of days; 200 as TINYINT is -56; `1,5` as DECIMAL is 15; a folder's 70000
-as SMALLINT is 4464. None of these is a corrupt row. Between the schema (rows.py) and the rows: columns of these types are read
-once as text, and checked; columns of other types cost nothing.
+`2020-01-02 x` loses its end; 70000 as SMALLINT is 4464.
 """
 
 from __future__ import annotations
@@ -25,42 +23,25 @@ _DATE = rf"^{_BLANKS}[+-]?[0-9]{{4,7}}-[0-9]{{1,2}}-[0-9]{{1,2}}(?:{_MIDNIGHT})?
 _TAKEN_FOR_A_DATE = rf"^{_BLANKS}[+-]?[0-9]+(?:-[0-9]+(?:-[0-9]+(?:[T ].*)?)?)?{_BLANKS}$"
 # `202005` is a month too, though Spark reads it as a year.
 _MONTH = rf"^{_BLANKS}(?:[+-]?[0-9]{{4,6}}-[0-9]{{1,2}}|[12][0-9]{{3}}(?:0[1-9]|1[0-2])){_BLANKS}$"
-_DECIMAL_COMMA = r"^(?!\s*[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:[.][0-9]*)?\s*$).*,"
-# JSON: a number is seconds since 1970; beyond the years 1 to 9999 Spark wraps it around, and it is meant in another unit.
-_SECONDS = f"try_cast({_VALUE} AS BIGINT)"
-_BEYOND = f"{_VALUE} RLIKE '^-?[0-9]{{11,}}$' AND coalesce({_SECONDS} NOT BETWEEN -62135596800 AND 253402300799, true)"
 _LONG_YEAR = rf"^{_BLANKS}[+-]?[0-9]{{5,6}}{_BLANKS}$"  # HHMMSS, or a number of days or seconds
 # By type: the SQL condition (of «value») for a text that Spark reads as another value.
 _SUSPECTS: Mapping[str, str] = {
-    "timestamp": f"{_VALUE} RLIKE '{NO_DATE}' OR {_VALUE} RLIKE '{_MONTH}' OR {_BEYOND}",
+    "timestamp": f"{_VALUE} RLIKE '{NO_DATE}' OR {_VALUE} RLIKE '{_MONTH}' OR {_VALUE} RLIKE '{_LONG_YEAR}'",
     "timestamp_ntz": f"{_VALUE} RLIKE '{_MONTH}' OR {_VALUE} RLIKE '{_LONG_YEAR}'",
     "date": f"{_VALUE} RLIKE '{_TAKEN_FOR_A_DATE}' AND NOT {_VALUE} RLIKE '{_DATE}'",
-    "decimal": f"{_VALUE} RLIKE '{_DECIMAL_COMMA}'",
     "tinyint": f"try_cast({_VALUE} AS BIGINT) NOT BETWEEN -128 AND 127",
     "smallint": f"try_cast({_VALUE} AS BIGINT) NOT BETWEEN -32768 AND 32767",
 }
 _WORDS: Mapping[str, str] = {
     "timestamp": "times without a date, which Spark would take for today's, or a month, for its first day or for a year, or"
-    " a number that is no year, and no seconds since 1970 of the years 1 to 9999",
+    " a number that is no year",
     "timestamp_ntz": "a month, which Spark would take for its first day, or a number, for a year",
     "date": "more or less than a date, of which Spark would make one",
-    "decimal": "commas that Spark would leave out",
     "tinyint": "numbers beyond it, which Spark would take for others",
     "smallint": "numbers beyond it, which Spark would take for others",
 }
 _WIDER = {"tinyint": "SMALLINT", "smallint": "INT"}
-_FORMATS = {"timestamp": "timestampFormat", "timestamp_ntz": "timestampNTZFormat", "date": "dateFormat"}
-# In names of folders every value is a text, and Spark reads a number of five or six digits as a year.
-_OF_TEXTS: Mapping[str, str] = {**_SUSPECTS, "timestamp": f"{_SUSPECTS['timestamp']} OR {_VALUE} RLIKE '{_LONG_YEAR}'"}
 IN_FOLDERS = frozenset(("timestamp", "timestamp_ntz", "date", "tinyint", "smallint"))
-
-
-def suspects(options: Mapping[str, str], conf_policy: str | None) -> frozenset[str]:
-    """Return JSON's types whose texts must be checked: decimals, TINYINT, dates and times without a format option."""
-    lower = {name.lower(): value.lower() for name, value in options.items()}
-    fallback = lower.get("enabledatetimeparsingfallback") == "true" or (conf_policy or "").upper() == "LEGACY"
-    found = {kind for kind, option in _FORMATS.items() if fallback or option.lower() not in lower}
-    return frozenset(found | {"decimal", "tinyint"})
 
 
 def _name(kind: DataType) -> str:
@@ -142,12 +123,12 @@ def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], 
             alone = StructType([field])
             rows = [(text,) for text in texts]
             frame = partial(spark.createDataFrame, rows)
-            found |= misread_columns(frame, alone, IN_FOLDERS, _OF_TEXTS)
+            found |= misread_columns(frame, alone, IN_FOLDERS)
     return found
 
 
-def refusal(found: Mapping[str, str], *, in_folders: bool = False) -> FatalError:
-    """Make the error for the findings of `misread_columns`. `in_folders`: of folder columns, which have no format option."""
+def refusal(found: Mapping[str, str]) -> FatalError:
+    """Make the error for the findings of `misread_folders`."""
     by_type: dict[str, list[str]] = {}
     for column, said in found.items():
         kind, _, text = said.partition(" ")
@@ -156,11 +137,9 @@ def refusal(found: Mapping[str, str], *, in_folders: bool = False) -> FatalError
         f"a column of type {kind.upper()} holds {_WORDS[kind]}: {', '.join(columns)}"
         for kind, columns in by_type.items()
     ]
-    formats = [f"source.options.{_FORMATS[kind]}" for kind in by_type if kind in _FORMATS and not in_folders]
-    or_format = f", or say how it is written with {' and '.join(formats)}" if formats else ""
     wider = _WIDER.get(next(iter(by_type)), "STRING") if len(by_type) == 1 else "STRING"
     return FatalError(
         "; ".join(problems),
         code="bad-data",
-        hint=f"nothing of this run was sent; declare the column as {wider}{or_format}",
+        hint=f"nothing of this run was sent; declare the column as {wider}",
     )

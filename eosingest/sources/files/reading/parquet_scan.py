@@ -12,18 +12,17 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.inspection import opened_to_check
-from eosingest.sources.files.formats.xml.schema import Field
 from eosingest.sources.files.listing.errors import before_sending, is_changed
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.columnar import Footer
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.exact_types import merged, refuse_misread, refuse_unreadable
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, folder_field, is_set
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, ddl_of, is_set, with_folders
 from eosingest.sources.files.reading.parquet_columns import Stored, TypeSettings, stored_columns
 from eosingest.sources.files.reading.parquet_reader import (
     DamagedError,
@@ -39,7 +38,6 @@ from eosingest.sources.files.reading.xml_reader import folder_value
 from eosingest.spark.python_scan import PythonRows, PythonScan, arrow_schema
 from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spark.scan import Direct
-from eosingest.spec.expressions import quote_name
 
 _FORMAT = "parquet"
 _AT_A_TIME = 16  # footers
@@ -95,17 +93,6 @@ class ParquetScan(FilesInPython):
         return Rules(is_set(self.conf, CASE), Calendars(times, int96))
 
 
-def ddl_of(kind: DataType) -> str:
-    """Return a type as DDL that can be parsed: names of fields are quoted."""
-    if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{quote_name(each.name)}: {ddl_of(each.dataType)}' for each in kind.fields)}>"
-    if isinstance(kind, ArrayType):
-        return f"ARRAY<{ddl_of(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"MAP<{ddl_of(kind.keyType)}, {ddl_of(kind.valueType)}>"
-    return kind.simpleString().upper()
-
-
 class _Columns:
     """The columns with which the pending files of a plan are read: `whole` is the schema, `folders` its last columns.
 
@@ -118,7 +105,6 @@ class _Columns:
         columns = _columns_of_files(files, scan._settings())
         self._case = rules.case
         self.footers = _footers(files, columns)
-        self._names = scan.folders(plan)
         if scan.read.schema is not None:
             with naming("source.schema"):
                 given = from_ddl(scan.read.schema)
@@ -127,7 +113,7 @@ class _Columns:
             types = self._inferred(scan.read.options)
         refuse_our_names("source.schema" if scan.read.schema is not None else "source", types.names)
         refuse_misread(self.footers, types, _FORMAT, given=scan.read.schema is not None, case=self._case)
-        self.whole, self.folders = self._with_folders(types)
+        self.whole, self.folders = with_folders(types, scan.folders(plan))
         self._refuse_ambiguous()
 
     @property
@@ -142,17 +128,6 @@ class _Columns:
         footers = self.footers if merge else self.footers[:1]
         refuse_unreadable(footers, _FORMAT)
         return merged(footers, _FORMAT, case=self._case)
-
-    def _with_folders(self, types: StructType) -> tuple[StructType, tuple[Field, ...]]:
-        """Return the data's columns, followed by those of folders: strings, unless the schema or the data has the column."""
-        typed = {each.name.lower(): each for each in types.fields}
-        folders = []
-        for name in self._names:
-            found = typed.get(name.lower())
-            folders.append((found or StructField(name, StringType()), folder_field(name, found)))
-        beside = {name.lower() for name in self._names}
-        rows = [each for each in types.fields if each.name.lower() not in beside]
-        return StructType([*rows, *(each for each, _ in folders)]), tuple(each for _, each in folders)
 
     def _refuse_twins(self, given: StructType) -> StructType:
         """Raise FatalError for a schema with one name twice."""

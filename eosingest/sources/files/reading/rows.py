@@ -1,18 +1,18 @@
 """Makes the rows of files: decides the schema with which they are read, and finds the split of each row.
 
-    files ─▶ reader (PERMISSIVE, our corrupt column) ─▶ FileRows ─▶ record_columns.py: where ─▶ select ─▶ key, value, …
-                 └─ block being read ─▶ split hash ────────────────────────────────────────────▶ + checksum of the record
+    files ─▶ reader of Spark ─▶ FileRows ─▶ record_columns.py: where ─▶ select ─▶ key, value, …
+                 └─ block being read ─▶ split hash ───────────────────▶ + checksum of the record
 
 All of it runs in the JVM; the Python workers see binary columns. Every step is narrow and keeps the order of a split.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit
@@ -20,17 +20,16 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.listing.partitions import partition_columns, partition_values
 from eosingest.sources.files.listing.source_file import SourceFile
-from eosingest.sources.files.reading import documents, hadoop_codecs, lossy_values, splits, valid_text
+from eosingest.sources.files.reading import hadoop_codecs, lossy_values, splits, valid_text
 from eosingest.sources.files.reading.data_schema import Files, from_ddl
 from eosingest.sources.files.reading.local_check import LocalCheck
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.sources.files.reading.store_check import StoreCheck
-from eosingest.spark.record_columns import CORRUPT, NOTHING, RecordSettings, naming, refuse_our_names
+from eosingest.spark.record_columns import CORRUPT, RecordSettings, naming, refuse_our_names
 from eosingest.spark.scan import CheckItems
 from eosingest.spec.expressions import quote_name
 
-_WITH_CORRUPT_ROWS = tuple(name for name, entry in FORMATS.items() if entry.has_corrupt_rows)
 _BY_COLUMNS = tuple(name for name, entry in FORMATS.items() if entry.is_by_columns)
 _INFERENCE_MAX_BYTES = 1 << 30
 _SAMPLE_ROWS = 10_000
@@ -66,7 +65,6 @@ class FileRows:
     split_last: bool
     plan: Plan
     scheme: str
-    readable: Callable[[], DataFrame]  # the rows for records that use none of their columns
     check_items: CheckItems | None  # for files of a store (store_check.py)
 
     position = None  # rows are counted
@@ -77,10 +75,8 @@ class FileRows:
         return self.check_items or LocalCheck.of(pending_files(self.plan))
 
     def fitted(self, records: DataFrame) -> FileRows:
-        """Return rows that Spark can read for `records`: it refuses to read the column of corrupt rows alone."""
-        if CORRUPT not in self.rows.columns or not splits.reads_only(records, CORRUPT):
-            return self
-        return replace(self, rows=self.readable())
+        """Return these rows: Spark itself reads only the columns that the records use."""
+        return self
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
         """See `splits.task_splits`."""
@@ -88,32 +84,25 @@ class FileRows:
 
 
 def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> FileRows:
-    """Make the DataFrame. Raises SpecError that names the key whose value Spark does not take.
-
-    Raises FatalError if a column of JSON holds text that Spark would read as another value (lossy_values.py).
-    """
+    """Make the DataFrame. Raises SpecError that names the key whose value Spark does not take."""
     reader, files = _reader(spark, settings, base_path), pending_files(plan)
     schema = read_schema(spark, settings, plan, base_path)
-    if _has_corrupt_rows(settings):
-        schema = StructType([*schema.fields, StructField(CORRUPT, StringType())])
     with naming("source"):
         rows = reader.schema(schema).load(files)
         if FORMATS[settings.format].has_footers:
             rows = valid_text.guarded(rows, splits.file_columns(rows))
-        visible = [name for name in rows.columns if name != CORRUPT]
-        resolved = rows.drop(CORRUPT)._jdf.schema().toDDL()
+        resolved = rows._jdf.schema().toDDL()
         by_columns = settings.format in _BY_COLUMNS
         split = _split_by_metadata(rows) if by_columns else functions.expr(_SPLIT_BY_BLOCK)
 
     return FileRows(
         rows=rows,
-        visible=tuple(visible),
+        visible=tuple(rows.columns),
         schema=resolved,
         split=split,
         split_last=not by_columns,
         plan=plan,
         scheme=splits.METADATA if by_columns else splits.BLOCK,
-        readable=lambda: _with_something_to_read(reader, schema, files),
         check_items=StoreCheck.of(files),
     )
 
@@ -121,40 +110,17 @@ def file_rows(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
 def _split_by_metadata(rows: DataFrame) -> Column:
     """Return the hash of a row's split, even if a column of the data is called `_metadata`.
 
-    In formats that are read row by row `_metadata` is copied into every row, a tenth of the CPU of a JSON job.
+    In formats that are read row by row `_metadata` is copied into every row, a tenth of the CPU of a job.
     """
     metadata = rows.metadataColumn("_metadata")
     return functions.xxhash64(metadata["file_path"], metadata["file_block_start"])
 
 
-def _with_something_to_read(reader: SparkReader, schema: StructType, files: Sequence[SourceFile]) -> DataFrame:
-    """Return the rows for records that use none of their columns: Spark refuses to read the column of corrupt rows alone.
-
-    That column is made to need a column that no file has.
-    """
-    whole = reader.schema(StructType([*schema.fields, StructField(NOTHING, StringType())])).load(files)
-    return whole.withColumn(CORRUPT, functions.expr(f"IF(hash({quote_name(NOTHING)}) % 1 = 5, NULL, {CORRUPT})"))
-
-
 def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) -> SparkReader:
     reader = SparkReader(spark, settings.format, settings.options, base_path)
-    if _has_corrupt_rows(settings):
+    if settings.format == "json":
         reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
-    elif settings.format in _WITH_CORRUPT_ROWS:
-        reader = reader.option("mode", "FAILFAST")
     return reader
-
-
-def _has_corrupt_rows(settings: ReadSettings) -> bool:
-    """Say whether the reader puts the text of each bad row into a column.
-
-    Not for files that are one JSON document: every row would be bad, each with the whole file's text.
-    """
-    return settings.format in _WITH_CORRUPT_ROWS and not _is_document(settings)
-
-
-def _is_document(settings: ReadSettings) -> bool:
-    return settings.format == "json" and is_whole(settings.format, settings.options)
 
 
 def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
@@ -179,15 +145,11 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
             spark, partition_values(files) if base_path is not None else {}, given
         )
         if in_folders:
-            raise lossy_values.refusal(in_folders, in_folders=True)
+            raise lossy_values.refusal(in_folders)
         data.check(given, given=True)
         data.check_values(given, read_some)
-        found = _misread_columns(spark, settings, base_path, given, files)
-        if found:
-            raise lossy_values.refusal(found)
-        _refuse_misfits(spark, settings, base_path, given, files)
         return given
-    if settings.format in _WITH_CORRUPT_ROWS and plan.size_to_read > _INFERENCE_MAX_BYTES:
+    if settings.format == "json" and plan.size_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
             f"source.schema is missing, and to infer it Spark would read {plan.size_to_read >> 20} MiB twice",
             code="schema-needed",
@@ -198,43 +160,17 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         inferred = data.infer(_reader(spark, settings, None), files, merge="mergeSchema" not in settings.options)
     data.check(inferred, given=False)
     data.check_values(inferred, read_some)
-    fields = [field for field in inferred.fields if field.name != CORRUPT]
-    found = _misread_columns(spark, settings, base_path, StructType(fields), files)
-    types = frozenset(said.partition(" ")[0] for said in found.values())
-    return StructType([_as_text(field, types) if field.name in found else field for field in fields])
+    return StructType([field for field in inferred.fields if field.name != CORRUPT])
 
 
-def _refuse_misfits(
-    spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, files: Sequence[SourceFile]
-) -> None:
-    """See `documents.refuse_misfits`."""
-    if not _is_document(settings):
-        return
-    reader = (
-        _reader(spark, settings, base_path).option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", CORRUPT)
-    )
-    folders = partition_columns(files) if base_path is not None else ()
-
-    def read(schema: StructType, files: Sequence[SourceFile]) -> DataFrame:
-        return reader.schema(schema).load(files)
-
-    documents.refuse_misfits(read, schema, files, folders)
-
-
-def _as_text(field: StructField, types: frozenset[str]) -> StructField:
-    return StructField(field.name, lossy_values.as_text(field.dataType, types))
-
-
-def _misread_columns(
-    spark: SparkSession, settings: ReadSettings, base_path: str | None, schema: StructType, files: Sequence[SourceFile]
-) -> dict[str, str]:
-    """Return the columns in which a text is read as another value than it says, each with one such text."""
-    policy = spark.conf.get("spark.sql.legacy.timeParserPolicy", None)
-    if settings.format not in _WITH_CORRUPT_ROWS:
-        return {}
-    reader = _reader(spark, settings, base_path)
-    types = lossy_values.suspects(settings.options, policy)
-    return lossy_values.misread_columns(lambda as_text: reader.schema(as_text).load(files), schema, types)
+def columns_with_values(
+    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, schema: StructType
+) -> set[str]:
+    """Return the columns that have a value in any row of the pending files: one pass."""
+    frame = _reader(spark, settings, base_path).schema(schema).load(pending_files(plan))
+    found = [functions.max(functions.col(quote_name(name)).isNotNull()) for name in schema.names]
+    (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
+    return {name for name, has_value in zip(schema.names, row, strict=True) if has_value}
 
 
 def _schema_hint(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:

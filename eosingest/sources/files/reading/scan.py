@@ -110,8 +110,7 @@ class FileScan:
         found = file_rows(spark, read, plan, base_path)
         if base_path is None or not self.by_paths:
             return found
-        rows = folders_by_path.replaced(found.rows, files)
-        return replace(found, rows=rows, readable=lambda: folders_by_path.replaced(found.readable(), files))
+        return replace(found, rows=folders_by_path.replaced(found.rows, files))
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
@@ -170,6 +169,11 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         from eosingest.sources.files.reading.csv_scan import CsvScan
 
         return CsvScan(read, records, table.recursive, conf=conf)
+    by_spark = FileScan(read, conf, table.recursive, _client(table.path))
+    if table.format == "json":
+        from eosingest.sources.files.reading.json_scan import JsonScan
+
+        return JsonScan(read, records, table.recursive, conf=conf, inference=by_spark)
     if FORMATS[table.format].is_read_in_python:
         from eosingest.sources.files.reading.xml_scan import XmlScan
 
@@ -180,7 +184,7 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
 
         if store_lines.takes(table.path, read.options, table.compression):
             return store_lines.StoreLines(read, records, table.recursive)
-    return FileScan(read, conf, table.recursive, _client(table.path))
+    return by_spark
 
 
 def _client(paths: Sequence[str]) -> HadoopClient | None:

@@ -22,7 +22,6 @@ from eosingest.sources.files.cuts import file_split, split_of
 from eosingest.sources.files.listing.names import metadata_file_path
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.spark.plan_checks import referenced
 
 SCAN_NODES = frozenset({"FileSourceScanExec"})
 # The start of the path of a row's file in `_metadata.file_path`, and in `input_file_name()`.
@@ -43,11 +42,6 @@ class Piece(NamedTuple):
     path: str
     start: int
     length: int
-
-
-def reads_only(frame: DataFrame, column: str) -> bool:
-    """Say whether the frame needs, of the columns that are read from the files, at most this one."""
-    return referenced(frame) & set(file_columns(frame)) <= {column}
 
 
 def file_columns(frame: DataFrame) -> list[str]:

@@ -8,11 +8,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.sources.files.reading.scan import FileScan, spark_conf
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import plan_checks
 from eosingest.spark.record_columns import record_frame
+from eosingest.spark.scan import Scan
 
 _SPLIT_SIZE = 1 << 20
 _SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
@@ -49,7 +51,7 @@ def _records(spark: SparkSession, format: str, folder: Path) -> DataFrame:
         headers={},
         timestamp=None,
     )
-    scan = FileScan(read, {})
+    scan: Scan = JsonScan(read, read) if format == "json" else FileScan(read, {})
     frame = record_frame(scan.frame(spark, plan, None, 2), read)
     plan_checks.check_narrow(frame.records, scan.scan_nodes)
     frame.source.verified(frame.records)

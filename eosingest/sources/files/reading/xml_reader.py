@@ -65,8 +65,8 @@ class XmlReader:
         """Yield the rows of a file, including committed ones; see `python_scan.ArrowReader`."""
         file = as_file(split.item)
         beside = [folder_value(file, folder, self.decode) for folder in self.folders]
-        with opened(file) as stream:
-            for rows in read_rows(codecs.pieces(stream, file.coded_path), self.settings):
+        with opened_to_read(file) as opened:
+            for rows in read_rows(codecs.pieces(opened, file.coded_path), self.settings):
                 yield self._batch(rows, beside)
 
     def _batch(self, rows: Sequence[Row], beside: Sequence[Any]) -> pa.RecordBatch:
@@ -93,17 +93,17 @@ def folder_value(file: SourceFile, column: Field, decode: Callable[[str], str] =
 
 
 @contextmanager
-def opened(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
+def opened_to_read(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
     """Open a file, which must be the one that was listed, before and after it is read; `until` as in `Storage.open`.
 
     Raises FatalError if it cannot be read; an OSError may be temporary.
     """
     try:
-        with opened_as_listed(file, while_sent, until) as stream:
+        with opened_as_listed(file, while_sent, until) as opened:
             try:
-                yield stream
+                yield opened
             except (BadTextError, DamagedError) as bad:
-                if is_changed(file, stream):  # then the error says nothing about the listed file
+                if is_changed(file, opened):  # then the error says nothing about the listed file
                     raise while_sent(file) from bad
                 raise bad_data(file, bad) from bad
     except PermissionError as error:

@@ -1,0 +1,179 @@
+"""Decodes lines of JSON by a schema, with msgspec: rows whose values have the schema's types, or lines that are no rows of it.
+
+    a line ─▶ the strict decoder ─▶ a row
+         └─▶ if it fails: byte order mark, array, number or object as STRING, single quotes, NaN ─▶ rows, or a corrupt row
+
+A row is a msgspec.Struct with the values of the schema's fields as f0, f1 …; json_columns.py makes Arrow columns of them. The
+decoder reads standard JSON (RFC 8259) to the end of the line. Not found here: a name that an object has twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from eosingest.sources.files.formats.json_text import REJECTED, standard
+
+_BITS: Mapping[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
+_STRICT: Mapping[type[DataType], Any] = {
+    **{kind: Annotated[int, Meta(ge=-(1 << bits - 1), le=(1 << bits - 1) - 1)] for kind, bits in _BITS.items()},
+    StringType: str,
+    BooleanType: bool,
+    DoubleType: float,
+    FloatType: Raw,
+    DecimalType: Raw,
+    DateType: str,
+    TimestampType: int | str,
+    TimestampNTZType: str,
+    BinaryType: bytes,
+}
+_LENIENT: Mapping[type[DataType], Any] = {**_STRICT, StringType: Raw, DoubleType: Raw}
+_WHITE = b" \t\r\n"
+_MARK = b"\xef\xbb\xbf"
+_ELEMENTS = msgspec.json.Decoder(list[Raw])
+
+
+@dataclass
+class Rows:
+    """Rows with the text of each, and the places of those that are corrupt: they have no values.
+
+    lenient: values of STRING and DOUBLE may be msgspec.Raw.
+    """
+
+    values: list[Any] = field(default_factory=list)
+    texts: list[bytes] = field(default_factory=list)
+    corrupt: list[int] = field(default_factory=list)
+    lenient: bool = False
+
+
+class JsonDecoder:
+    """Decodes lines by a schema of types that `unread_type` finds none in."""
+
+    def __init__(self, schema: StructType, *, single_quotes: bool = True, words: bool = True) -> None:
+        """Take the schema. `single_quotes` and `words` are read if they are true; see `json_text.standard`."""
+        strict, lenient = _struct(schema, _STRICT), _struct(schema, _LENIENT)
+        self._decode = msgspec.json.Decoder(strict).decode
+        self._decode_leniently = msgspec.json.Decoder(lenient).decode
+        self._nothing = strict()
+        self._standard: Callable[[str], str] = lambda text: standard(text, single_quotes=single_quotes, words=words)
+
+    def rows(self, lines: Sequence[bytes], *, arrays: bool = True) -> Rows:
+        """Return the rows of lines in UTF-8: none of a blank line; one for each element of an array, if `arrays`."""
+        found = Rows()
+        is_utf_8 = _is_utf_8(b"".join(lines))
+        decode, values, texts = self._decode, found.values, found.texts
+        for line in lines:
+            if not is_utf_8 and not _is_utf_8(line):  # the decoder does not look into fields that it leaves out
+                self._add_corrupt(line, found)
+                continue
+            try:
+                values.append(decode(line))
+                texts.append(line)
+            except REJECTED:
+                for text in self.elements(line) if arrays else (line,):
+                    self._add(text, found)
+        return found
+
+    def elements(self, document: bytes) -> list[bytes]:
+        """Return the texts of an array's elements; of anything else its own text, of white space none."""
+        text = document.removeprefix(_MARK).strip(_WHITE)
+        if not text.startswith(b"["):
+            return [text] if text else []
+        try:
+            return [bytes(element) for element in _ELEMENTS.decode(text)]
+        except REJECTED:
+            pass
+        try:
+            return [bytes(element) for element in _ELEMENTS.decode(self._standard(text.decode()))]
+        except REJECTED:
+            return [text]
+
+    def _add(self, text: bytes, found: Rows) -> None:
+        """Decode the text of one row, which is no array."""
+        try:
+            value = self._decode(text)
+        except REJECTED:
+            value = self._leniently(text)
+            found.lenient = True
+        if value is None:
+            self._add_corrupt(text, found)
+        else:
+            found.values.append(value)
+            found.texts.append(text)
+
+    def _leniently(self, text: bytes) -> Any:
+        """Return a row, None if the text is none."""
+        try:
+            return self._decode_leniently(text)
+        except REJECTED:
+            pass
+        try:
+            return self._decode_leniently(self._standard(text.decode()))
+        except REJECTED:
+            return None
+
+    def _add_corrupt(self, text: bytes, found: Rows) -> None:
+        found.corrupt.append(len(found.values))
+        found.values.append(self._nothing)
+        found.texts.append(text)
+
+
+def unread_type(kind: DataType) -> DataType | None:
+    """Return a type in a schema that is not read from JSON; None if there is none."""
+    if isinstance(kind, StructType):
+        found = (unread_type(each.dataType) for each in kind.fields)
+        return next((each for each in found if each is not None), None)
+    if isinstance(kind, ArrayType):
+        return unread_type(kind.elementType)
+    if isinstance(kind, MapType):
+        return unread_type(kind.valueType) if type(kind.keyType) is StringType else kind
+    return None if type(kind) in _STRICT else kind
+
+
+def _struct(kind: StructType, plain: Mapping[type[DataType], Any]) -> Any:
+    """Return the msgspec type of a struct's values."""
+    names = {f"f{place}": each.name for place, each in enumerate(kind.fields)}
+    fields = [(name, _optional(each.dataType, plain), None) for name, each in zip(names, kind.fields, strict=True)]
+    return msgspec.defstruct("Row", fields, rename=names, gc=False)
+
+
+def _optional(kind: DataType, plain: Mapping[type[DataType], Any]) -> Any:
+    if isinstance(kind, StructType):
+        return _struct(kind, plain) | None
+    if isinstance(kind, ArrayType):
+        return list[_optional(kind.elementType, plain)] | None  # type: ignore[misc]
+    if isinstance(kind, MapType):
+        return dict[str, _optional(kind.valueType, plain)] | None  # type: ignore[misc]
+    found = plain[type(kind)]
+    return found if found is Raw else found | None  # Raw may be null
+
+
+def _is_utf_8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,147 @@
+"""Reads JSON in tasks as Arrow columns: a `python_scan.ArrowReader`, whose rows go straight to the producer or to Spark.
+
+a split ─▶ bytes/lines.py ────────────┬─▶ lines in UTF-8 ─▶ json_decoder.py ─▶ json_columns.py ─▶ columns
+a file as one split ─▶ text_blocks.py ┤                                                     + folders, corrupt rows
+a document (multiLine) ─▶ elements ───┘
+"""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import BufferedIOBase
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
+
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.sources.files.bytes.codecs import PIECE_BYTES, Decompressed, codec_of
+from eosingest.sources.files.bytes.lines import BEYOND_BYTES, Bounds, read_lines
+from eosingest.sources.files.bytes.text_blocks import BadTextError, Layout, blocks, layout
+from eosingest.sources.files.cuts import file_split
+from eosingest.sources.files.formats.entry import is_multi_line
+from eosingest.sources.files.formats.xml.schema import Field
+from eosingest.sources.files.listing.partitions import decoded
+from eosingest.sources.files.listing.source_file import as_file
+from eosingest.sources.files.reading.json_columns import JsonColumns
+from eosingest.sources.files.reading.json_decoder import JsonDecoder
+from eosingest.sources.files.reading.xml_reader import arrow_type, folder_value, opened_to_read
+from eosingest.spark.python_scan import PythonSplit
+
+_BATCH_BYTES = 1 << 20
+_PATTERNS: Mapping[str, type[DataType]] = {
+    "dateformat": DateType,
+    "timestampformat": TimestampType,
+    "timestampntzformat": TimestampNTZType,
+}
+
+
+@dataclass(frozen=True)
+class JsonSettings:
+    """How the files are written, by the options of a spec. `whole`: a file is a document."""
+
+    layout: Layout
+    whole: bool = False
+    single_quotes: bool = True
+    words: bool = True
+    patterns: Mapping[type[DataType], str] = field(default_factory=dict)
+
+    @staticmethod
+    def of(options: Mapping[str, str]) -> JsonSettings:
+        """Return the settings that the options mean."""
+        lower = {name.lower(): value for name, value in options.items()}
+        return JsonSettings(
+            layout("json", options),
+            is_multi_line(options),
+            lower.get("allowsinglequotes", "true").lower() == "true",
+            lower.get("allownonnumericnumbers", "true").lower() == "true",
+            {kind: lower[name] for name, kind in _PATTERNS.items() if name in lower},
+        )
+
+    @property
+    def is_utf_8(self) -> bool:
+        """Whether the encoding is UTF-8."""
+        return codecs.lookup(self.layout.encoding).name == "utf-8"
+
+
+@dataclass(frozen=True)
+class JsonReader:
+    """Reads the rows of splits (`python_scan.ArrowReader`), with a column of corrupt rows (`record_columns.CORRUPT`).
+
+    `folders` are the columns of `k=v` folders, after those of the `schema`.
+    """
+
+    schema: StructType
+    settings: JsonSettings
+    folders: tuple[Field, ...] = ()
+    decode: Callable[[str], str] = decoded
+
+    def narrowed(self, names: frozenset[str]) -> JsonReader:
+        """Return a reader of only these columns. A value of another column is not checked."""
+        fields = [each for each in self.schema.fields if each.name in names]
+        folders = tuple(folder for folder in self.folders if folder.name in names)
+        return replace(self, schema=StructType(fields), folders=folders)
+
+    def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
+        file, cut = as_file(split.item), file_split(split.planned.split)
+        beside = [(folder, folder_value(file, folder, self.decode)) for folder in self.folders]
+        settings = self.settings
+        decoder = JsonDecoder(self.schema, single_quotes=settings.single_quotes, words=settings.words)
+        columns = JsonColumns(self.schema, settings.patterns, settings.words)
+        is_plain = codec_of(file.coded_path) is None
+        end = cut.start + cut.length
+        with opened_to_read(file, end + BEYOND_BYTES if is_plain else None) as opened:
+            content = (
+                opened if is_plain else Decompressed(opened, file.coded_path)
+            )  # which closes both when it is dropped
+            bounds = Bounds(cut.start, end, file.length) if is_plain else Bounds(0, None)
+            for texts in self._texts(content, bounds, decoder):
+                rows = decoder.rows(texts, arrays=not settings.whole)
+                if rows.values:
+                    yield _with_folders(columns.batch(rows), beside)
+
+    def _texts(self, content: BufferedIOBase, bounds: Bounds, decoder: JsonDecoder) -> Iterator[Sequence[bytes]]:
+        """Yield the lines of a split, or the elements of a document, in UTF-8."""
+        settings = self.settings
+        if settings.whole:
+            yield from _batches(decoder.elements(self._in_utf_8([content.read()])[0]))
+        elif settings.layout.ends_at_a_byte:
+            end = settings.layout.end
+            separator = None if end is None else end[0]
+            for lines in read_lines(content, replace(bounds, longest=sys.maxsize), separator):
+                yield self._in_utf_8(lines.values(separator))
+        else:
+            # Bytes that are not UTF-8 are kept: such a line is a corrupt row.
+            found = replace(settings.layout, errors="surrogateescape") if settings.is_utf_8 else settings.layout
+            for block in blocks(iter(lambda: content.read(PIECE_BYTES), b""), found):
+                yield [line.encode(errors="surrogateescape") for line in found.lines(block.text)]
+
+    def _in_utf_8(self, texts: list[bytes]) -> list[bytes]:
+        if self.settings.is_utf_8:
+            return texts
+        encoding = self.settings.layout.encoding
+        try:
+            return [text.decode(encoding).encode() for text in texts]
+        except UnicodeDecodeError as error:
+            raise BadTextError(f"bytes that are no {encoding}") from error
+
+
+def _with_folders(rows: pa.RecordBatch, folders: Sequence[tuple[Field, Any]]) -> pa.RecordBatch:
+    for folder, value in folders:
+        rows = rows.append_column(folder.name, pa.array([value] * len(rows), arrow_type(folder.type)))
+    return rows
+
+
+def _batches(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """Yield the texts in pieces of about _BATCH_BYTES."""
+    begin, length = 0, 0
+    for place, text in enumerate(texts):
+        length += len(text)
+        if length >= _BATCH_BYTES:
+            yield texts[begin : place + 1]
+            begin, length = place + 1, 0
+    yield texts[begin:]
