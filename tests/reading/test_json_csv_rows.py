@@ -179,6 +179,12 @@ def test_headers(lab: Lab) -> None:  # noqa: F811
             lab.values("csv", files, options={"header": "true"})
 
 
+@pytest.mark.parametrize("kind", ["ARRAY<INT>", "STRUCT<a: INT>", "MAP<STRING, INT>", "VARIANT"])
+def test_types_that_csv_does_not_have(lab: Lab, kind: str) -> None:  # noqa: F811
+    with pytest.raises(SpecError, match="a field of CSV is one value"):
+        lab.values("csv", b"1\n", schema=f"v {kind}", options={"header": "false"})
+
+
 def _case(chance: random.Random, columns: int, escape: str) -> bytes:
     if escape == '"' and chance.random() < 0.5:  # outside of quotes Python takes an escape away
         odd = [",", '"', '""', "\n", "a", "b c", "x\ty", " ", '"q"', "é", escape]

@@ -119,6 +119,16 @@ def test_compressed_files(tmp_path: Path, suffix: str, options: dict[str, str]) 
     assert rows == [{**row, CORRUPT: None} for row in expected]
 
 
+@pytest.mark.parametrize("options", [{}, {"multiLine": "true"}, {"lineSep": "\r\n"}], ids=str)
+def test_a_header_after_many_comments(tmp_path: Path, options: dict[str, str]) -> None:
+    """Breaks when the header is looked for in the first block only, or a line break is lost or made."""
+    end = "\r\n" if "lineSep" in options else "\n"
+    data = ("#" * 99 + end) * 9000 + end.join(["a,b", "1,x", "#", "", '2,"y"'])
+    all_options = {**options, "header": "true", "comment": "#"}
+    rows = read(tmp_path / "in", data.encode(), all_options, {"a": IntegerType(), "b": StringType()})
+    assert [(row["a"], row["b"]) for row in rows] == [(1, "x"), (2, "y")]
+
+
 def test_only_columns_that_are_used_are_converted(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"h,i,j\nx,1,y\nx,1\n")
     types = {"h": IntegerType(), "i": IntegerType(), "j": IntegerType()}

@@ -38,7 +38,7 @@ def first_row(file: SourceFile, options: Mapping[str, str]) -> list[str | None] 
         with opened_to_check(file) as opened:
             pieces = codecs.pieces(opened, file.coded_path)
             if is_whole("csv", options):
-                rows = (row for text in whole_rows(pieces, options) for row, _ in grammar.each(text))
+                rows = (row for text in whole_rows(pieces, options) for row in grammar.each(text))
             else:
                 lines = (line for block in blocks(pieces, found) for line in found.lines(block.text))
                 rows = filter(dialect.is_row, lines)  # type: ignore[assignment]

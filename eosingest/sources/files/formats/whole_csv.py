@@ -97,12 +97,12 @@ class Grammar:
             plain=re.compile(plain, flags),
         )
 
-    def each(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield the rows of whole rows, without empty lines and comments: each without its end, and the index after its end."""
+    def each(self, text: str) -> Iterator[str]:
+        """Yield the rows of a text of whole rows, each without its end; empty lines and comments are none."""
         at = 0
         while (found := self.one.match(text, at)) is not None:
             at = found.end()
-            yield found[1].removesuffix(self.end), at
+            yield found[1].removesuffix(self.end)
 
     def look(self, text: str, line: int, *, final: bool) -> None:
         """Check a text that begins with an incomplete row. Raises BadTextError if that row is wrong.

@@ -102,7 +102,7 @@ class CsvColumns:
             return self._one_by_one(rows.each())
         if not irregular:
             return self._at_once(data, spans=rows.spans) or self._one_by_one(rows.each())
-        each, few = data.decode().split("\n")[:-1], set(irregular)
+        each, few = rows.each(), set(irregular)
         regular = "".join(f"{row}\n" for at, row in enumerate(each) if at not in few).encode()
         found = self._at_once(regular, spans=False)
         if found is None:

@@ -8,11 +8,10 @@ a split ─┬─ lines (bytes/lines.py) ─────────────
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from io import BufferedReader
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -32,6 +31,8 @@ from eosingest.sources.files.reading.csv_columns import CsvColumns, Rows
 from eosingest.sources.files.reading.xml_reader import folder_value
 from eosingest.spark.python_scan import PythonSplit
 from eosingest.spark.record_columns import CORRUPT
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -53,51 +54,40 @@ class CsvReader:
         file = as_file(split.item)
         beside = [(folder, folder_value(file, folder, self.decode)) for folder in self.folders]
         names = [*self.columns.names, CORRUPT, *(folder.name for folder in self.folders)]
-        for rows in rows_of(file, file_split(split.planned.split), self.options):
-            with told(file):
-                columns, corrupt = self.columns.decode(rows)
+        for columns, corrupt in read_rows(file, file_split(split.planned.split), self.options, self.columns.decode):
             more = [pa.array([value] * len(corrupt), xml_reader.arrow_type(folder.type)) for folder, value in beside]
             yield pa.RecordBatch.from_arrays([*columns, corrupt, *more], names=names)
 
 
-def rows_of(file: SourceFile, cut: FileSplit, options: Mapping[str, str]) -> Iterator[Rows]:
-    """Yield the rows of a split, without the header. Raises ChangedError if the file has changed since it was listed.
+def read_rows(
+    file: SourceFile, cut: FileSplit, options: Mapping[str, str], parsed: Callable[[Rows], _T]
+) -> Iterator[_T]:
+    """Yield what `parsed` returns for the rows of a split, in blocks, without the header.
 
-    Raises FatalError for text that is not of the encoding, or not of the file's codec; an OSError may be temporary.
+    Raises ChangedError if the file has changed since it was listed, FatalError for text that is not of the encoding, or not of
+    the file's codec; an OSError may be temporary.
     """
     texts = _Texts(options)
     until = None if not file.splittable else cut.start + cut.length + BEYOND_BYTES
     with xml_reader.opened_to_read(file, until) as opened:
-        if texts.is_whole:
+        if is_whole("csv", options):
             found = texts.over_lines(opened, file)
         elif file.splittable:
             found = texts.of_lines(opened, file, cut)
         else:
             found = texts.of_file(opened, file)
-        yield from (_without_first(found) if texts.dialect.header and cut.start == 0 else found)
-
-
-@contextmanager
-def told(file: SourceFile) -> Iterator[None]:
-    """Raise FatalError for text that cannot be decoded."""
-    try:
-        yield
-    except (BadTextError, UnicodeDecodeError) as bad:
-        raise xml_reader.bad_data(file, bad) from bad
+        for rows in _without_first(found) if texts.dialect.header and cut.start == 0 else found:
+            yield parsed(rows)
 
 
 def _without_first(found: Iterator[Rows]) -> Iterator[Rows]:
     """Leave out the first row."""
     for rows in found:
-        each = rows.each
-        data = rows.data
-        if data is not None and rows.spans:
-            data = "".join(f"{row}\n" for row in each()[1:]).encode()
-        elif data is not None:
-            data = data[data.index(b"\n") + 1 :]
-        if data != b"":
-            yield replace(rows, data=data, each=lambda each=each: each()[1:])  # type: ignore[misc]
-        break
+        each = rows.each()[1:]
+        if rows.each():
+            data = None if rows.data is None else "".join(f"{row}\n" for row in each).encode()
+            yield replace(rows, data=data, each=lambda each=each: each)  # type: ignore[misc]
+            break
     yield from found
 
 
@@ -112,10 +102,6 @@ class _Texts:
         return Dialect.of(self.options)
 
     @cached_property
-    def is_whole(self) -> bool:
-        return is_whole("csv", self.options)
-
-    @cached_property
     def _layout(self) -> Any:
         return layout("csv", self.options)
 
@@ -123,9 +109,8 @@ class _Texts:
         """Yield the rows of a file with rows over several lines."""
         grammar = Grammar.of(self.options)
         for text in whole_rows(codecs.pieces(opened, file.coded_path), self.options):
-            each = partial(_each, grammar, text)
             plain = not self.dialect.comment or self.dialect.comment not in text
-            yield Rows(text.encode() if plain else None, each, spans=True)
+            yield Rows(text.encode() if plain else None, lambda text=text: list(grammar.each(text)), spans=True)  # type: ignore[misc]
 
     def of_file(self, opened: BufferedReader, file: SourceFile) -> Iterator[Rows]:
         """Yield the rows of a file that is not cut."""
@@ -146,25 +131,24 @@ class _Texts:
 
     def _rows(self, text: str | bytes) -> Iterator[Rows]:
         """Yield the rows of whole lines, if there are any."""
-        separator, data = self._layout.separator, text.encode() if isinstance(text, str) else text
-        comment = self.dialect.comment.encode()
+        data, comment = text.encode() if isinstance(text, str) else text, self.dialect.comment.encode()
+        separator = self._layout.separator
         if separator is None and b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        is_odd = separator is not None and (b"\r" in data or (separator != "\n" and b"\n" in data))
-        if is_odd or (separator is not None and separator != "\n"):
-            lines = data.split(separator.encode())
-            each = [line for line in lines if line and not (comment and line.startswith(comment))]
-            data = b"\n".join([*each, b""])
-            if each:
-                yield Rows(None if is_odd else data, lambda: [line.decode() for line in each])
-            return
-        if not data.endswith(b"\n"):
-            data += b"\n"
-        if data.startswith((b"\n", comment or b"\n")) or b"\n\n" in data or (comment and b"\n" + comment in data):
-            kept = [line for line in data.split(b"\n") if line and not (comment and line.startswith(comment))]
-            data = b"\n".join([*kept, b""]) if kept else b""
+        end, skipped = (separator or "\n").encode(), (b"\n", comment or b"\n")
+        rest = b"" if separator is None else data.replace(end, b"")
+        is_odd = b"\r" in rest or b"\n" in rest
+        if not data.endswith(end):
+            data += end
+        lines: list[bytes] | None = None
+        if is_odd or end != b"\n" or data.startswith(skipped) or any(b"\n" + each in data for each in skipped):
+            lines = [line for line in data.split(end) if line and not (comment and line.startswith(comment))]
+            data = b"".join(b"%b\n" % line for line in lines)
         if data:
-            yield Rows(data, lambda: data.decode().split("\n")[:-1])
+            yield Rows(
+                None if is_odd else data,
+                lambda: [_decoded(line, "UTF-8") for line in (data.split(b"\n")[:-1] if lines is None else lines)],
+            )
 
 
 def _decoded(data: bytes, encoding: str) -> str:
@@ -172,7 +156,3 @@ def _decoded(data: bytes, encoding: str) -> str:
         return data.decode(encoding)
     except UnicodeDecodeError as error:
         raise BadTextError(f"bytes that are no {encoding}") from error
-
-
-def _each(grammar: Grammar, text: str) -> list[str]:
-    return [row for row, _ in grammar.each(text)]

@@ -5,6 +5,7 @@ Numbers, times and booleans have no text in common, so the result does not depen
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,7 @@ from eosingest.errors import EosingestError
 from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.csv_columns import CsvColumns, Texts, text_types
-from eosingest.sources.files.reading.csv_reader import rows_of, told
+from eosingest.sources.files.reading.csv_reader import read_rows
 from eosingest.spark.python_scan import PythonSplit
 
 _COMPUTE: Any = pyarrow.compute
@@ -78,11 +79,8 @@ class CsvTypes:
         """Return the kinds of a split's columns: of all its rows, or of so many blocks. Rows that are corrupt do not count."""
         file = as_file(split.item)
         found: list[Kind | None] = [None for _ in self.columns.names]
-        for number, rows in enumerate(rows_of(file, file_split(split.planned.split), self.options)):
-            if number == blocks:
-                break
-            with told(file):
-                texts = self.columns.texts(rows)
+        read = read_rows(file, file_split(split.planned.split), self.options, self.columns.texts)
+        for texts in itertools.islice(read, blocks):
             found = self._widened(found, texts)
         return tuple(found)
 
