@@ -24,7 +24,7 @@ from eosingest.sources.files.reading.rows import ReadSettings, file_rows
 from eosingest.sources.files.reading.splits import SCAN_NODES
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark import plan_checks
-from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
+from eosingest.spark.record_columns import SPLIT, RecordFrame, record_frame
 from tests.integration.test_spark_splits import ODD_NAMES, SIZE, spark
 from tests.support.builders import place
 
@@ -130,18 +130,6 @@ def test_exploded_rows_know_their_split(spark: SparkSession, tmp_path: Path) -> 
     found = through_arrow(twice.records)
     assert found == through_arrow(once.records) + through_arrow(once.records)
     assert {key for key, _ in found} <= splits.keys()
-
-
-def test_corrupt_rows_know_their_split(spark: SparkSession, tmp_path: Path) -> None:
-    """And a filter hides none of them."""
-    (tmp_path / "d").mkdir()
-    lines = [b'{"n":%d}' % n if n % 10 else b"{never}" for n in range(1000)]
-    (tmp_path / "d" / "x y").write_bytes(b"\n".join(lines))
-    plan = plan_of(tmp_path / "d", "json")
-    frame, splits = frame_of(spark, replace(SETTINGS, where="n < 0"), plan)
-    rows = frame.records.where(f"{CORRUPT} IS NOT NULL").collect()
-    assert len(rows) == 100
-    assert {splits[row[SPLIT]].id for row in rows} == {split.id for split in splits.values()}
 
 
 @pytest.mark.parametrize("format", ["json", "orc"])

@@ -41,7 +41,7 @@ def found(check: Check, data: bytes, options: Mapping[str, str]) -> BadTextError
 @pytest.mark.parametrize(
     ("data", "line", "words"),
     [
-        (b'{"n":1}\n{"n":2}\n', 2, 'drops: {"n":2}'),
+        (b'{"n":1}\n{"n":2}\n', 2, 'text after the document: {"n":2}'),
         (b'{"n":1}\n{"n":2}\n', 2, "multiLine out"),
         (b'[\n{"n":1}\n]\n\nx', 5, "text after the document"),
         (b'[\n{"n":1},\n5\n]', 3, "element 2 of the array is no object: 5"),

@@ -785,7 +785,7 @@ def _habits() -> Iterator[Case]:
     for text, day in texts.items():
         yield Case(
             f"json/habit/a date {text}", "json", one("a.json", json.dumps({"d": text}).encode()), schema="d DATE",
-            expected=({"d": day},), habit="one digit of a month or a day, midnight behind it and blanks around it are taken",
+            expected=({"d": day},), habit="midnight after it and blanks around it are allowed",
         )  # fmt: skip
     for kind, schema in {
         "a date in a struct": "s STRUCT<d: DATE>",
@@ -803,7 +803,7 @@ def _habits() -> Iterator[Case]:
         )  # fmt: skip
     yield Case(
         "json/typed/dateFormat/as it is written", "json", one("a.json", b'{"d":"20200102"}'), schema="d DATE",
-        options={"dateFormat": "yyyyMMdd"}, expected=({"d": "2020-01-02"},), habit="With `dateFormat` the format says",
+        options={"dateFormat": "yyyyMMdd"}, expected=({"d": "2020-01-02"},), habit="only that pattern is read",
     )  # fmt: skip
     for number in (1577836800123, 1577836800123456, -99999999999999, 9223372036855, 2**63, 253402300800):
         data = f'{{"t":{number}}}'.encode()
@@ -833,7 +833,7 @@ def _habits() -> Iterator[Case]:
         )  # fmt: skip
     yield Case(
         "csv/habit/thousands", "csv", one("a.csv", b'"1,234,567.50"\n"-1,000"\n'), schema="v DECIMAL(10,2)", options=_NO_HEADER,
-        expected=({"v": Decimal("1234567.50")}, {"v": -1000}), habit="commas between thousands are left out",
+        expected=({"v": Decimal("1234567.50")}, {"v": -1000}), habit="commas only between thousands",
     )  # fmt: skip
     csvs: dict[str, tuple[bytes, list[Any], str]] = {
         "dates with more": (

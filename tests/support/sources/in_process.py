@@ -45,6 +45,7 @@ from eosingest.records.encoding import Encoding, pinned
 from eosingest.records.limits import topic_limits
 from eosingest.report.model import RunReport
 from eosingest.sources.files.reading.csv_scan import CsvScan
+from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.spark import session
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.end_marker import with_end_row
@@ -134,7 +135,7 @@ class _WarmSettings(SparkSettings):
     warm: Callable[[], SparkSession] = field(kw_only=True)
 
     def start(self, split_size: int) -> session.Spark:
-        if isinstance(self.scan, CsvScan):  # Spark parses its schema
+        if isinstance(self.scan, CsvScan | JsonScan):  # Spark parses the schema
             self.warm()
         return _WarmSpark(
             _Context(),

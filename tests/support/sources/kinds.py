@@ -620,14 +620,14 @@ SHARED_WHOLE = ["parquet.s3.whole", "postgres.whole"]
 # seconds, every run tests these, and the others take turns. Spark is given topics, tables, XML and Parquet as it is given
 # ledgers; it reads stores in test_hdfs.py, test_buckets.py and test_buckets_by_spark.py.
 REPRESENTATIVE = {
-    "json.to.avro.to.dead": "Spark reads lines; Avro, dead letters",
-    "json.multiLine": "Spark reads files that are never cut",
+    "json.to.avro.to.dead": "Python reads lines for Spark; Avro, dead letters",
+    "json.multiLine": "Python reads files that are never cut",
     "csv": "Python reads lines for Spark, with a header",
     "orc": "Spark reads parts of files",
     "parquet": "Python reads parts of files for Spark",
     "ledger.sql": "Python reads for Spark",
     "postgres.to.json-schema": "Python reads for Spark, from a service; JSON Schema",
-    "json.whole": "one transaction, by Spark",
+    "json.whole": "one transaction, through Spark",
     "text.to.dead": "tasks read lines; dead letters",
     "text.hdfs": "tasks read lines from a store",
     "xml": "tasks read columns that records are",

@@ -108,7 +108,7 @@ def test_csv_rules() -> None:
     for name in ("enforceSchema", "unescapedQuoteHandling", "maxColumns", "samplingRatio", "locale", "timeZone"):
         assert "not allowed" in _options("csv", header="true", **{name: "true"})[name]
     assert _options("csv", dateFormat="dd.MM.yyyy", timestampFormat="yyyyMMdd HHmmss") == {}
-    assert "declare the column as STRING" in _options("csv", timestampFormat="EEE dd MMM")["timestampFormat"]
+    assert "read the column as STRING" in _options("csv", timestampFormat="EEE dd MMM")["timestampFormat"]
     assert "no effect" in _options("csv", True, inferSchema="true")["inferSchema"]
     assert _options("csv", False, inferSchema="true") == {}
 

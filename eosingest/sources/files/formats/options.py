@@ -92,27 +92,13 @@ def refused_options(format_: str, options: Mapping[str, str], *, has_schema: boo
         if one in lower and other in lower:
             yield allowed.get(other, other), f"is the same option as {one}; write one of them"
     yield from FORMATS[format_].refused(lower, has_schema)
-    if FORMATS[format_].is_read_in_python:
-        yield from _refused_patterns(options)
-
-
-def _refused_patterns(options: Mapping[str, str]) -> Refusals:
-    for name, pattern in options.items():
-        if name.lower() in _PATTERNS:
-            try:
-                times.compiled(pattern)
-            except times.BadPatternError as bad:
-                yield (
-                    name,
-                    f"{bad}; read the column as STRING, and write to_timestamp(COLUMN, 'PATTERN') in transform.select",
-                )
 
 
 def _refused_pattern(name: str, pattern: str) -> Refusals:
     try:
         times.compiled(pattern)
     except times.BadPatternError as error:
-        yield name, f"cannot be read: {error}; declare the column as STRING, and convert it in transform.select"
+        yield name, f"{error}; read the column as STRING, and write to_timestamp(COLUMN, 'PATTERN') in transform.select"
 
 
 def _did_you_mean(key: str, known: Mapping[str, str]) -> str:
