@@ -63,8 +63,11 @@ def referenced(frame: DataFrame) -> set[str]:
 
 def _names(attributes: Any) -> list[str]:
     """Return the names of attributes, which the JVM writes as `name#12L`: one call in place of two for each."""
-    texts = str(attributes.mkString("\0"))
-    return [text.rpartition("#")[0] for text in texts.split("\0")] if texts else []
+    count = attributes.size()
+    texts = str(attributes.mkString("\0")).split("\0") if count else []
+    if len(texts) != count:  # a name has this character
+        texts = [attributes.apply(place).toString() for place in range(count)]
+    return [text.rpartition("#")[0] for text in texts]
 
 
 def nodes_of(plan: Any) -> Iterator[Any]:

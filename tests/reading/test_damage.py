@@ -112,7 +112,7 @@ def test_going_back_and_forth_in_what_was_decompressed(tmp_path: Path, suffix: s
 def test_zstd_that_only_tasks_read(tmp_path: Path, data: bytes, words: str) -> None:
     """Breaks when a file that Spark's decoder does not know comes to it, or one that tasks can read is refused."""
     (tmp_path / "a.zst").write_bytes(data)
-    found = inspect(listed(tmp_path, "a.zst"), "json", {})
+    found = inspect(listed(tmp_path, "a.zst"), "text", {})
     assert found is not None
     assert words in found.message
     assert lines_way(tmp_path, "a.zst") == independently("zst", data)
@@ -121,7 +121,7 @@ def test_zstd_that_only_tasks_read(tmp_path: Path, data: bytes, words: str) -> N
 def test_the_windows_that_spark_reads(tmp_path: Path) -> None:
     for window_log in (10, 17, 23):
         (tmp_path / "a.zst").write_bytes(zstd(TEXT, window_log=window_log))
-        assert inspect(listed(tmp_path, "a.zst"), "json", {}) is None
+        assert inspect(listed(tmp_path, "a.zst"), "text", {}) is None
 
 
 @pytest.mark.parametrize("name", ["a.snappy", "a.SNAPPY", "a.lz4", "b.json.LZ4"])

@@ -6,7 +6,7 @@ Each switch names the check, how it is taken out, and the cases that need it: th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context
 from pathlib import Path
@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from eosingest.sources.files import source as source_files
 from eosingest.sources.files.bytes import codecs, magic, text_blocks
 from eosingest.sources.files.formats import (
     avro_container,
@@ -30,7 +29,6 @@ from eosingest.sources.files.formats.xml import text as xml_text
 from eosingest.sources.files.formats.xml import values as xml_values
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.listing import partitions
-from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import (
     avro_schema,
     columnar,
@@ -126,10 +124,6 @@ def _first_schema_speaks_for_all() -> Patch:
     return _set(avro_schema, "merged", lambda spark, headers, case: real(spark, headers[:1], case=case))
 
 
-def _base_of_the_first(files: Iterable[SourceFile], *, recursive: bool) -> str | None:
-    return partitions.partition_base(list(files)[:1], recursive=recursive)
-
-
 def _needs(*codecs_proven: str) -> Patch:
     """Prove the files of these codecs only."""
 
@@ -148,7 +142,7 @@ _HADOOPS_LZ4 = _both(
     _without_suffix("lz4"),
     _needs("bzip2", "zstd"),
     _set(hadoop_codecs, "_LZ4", "org.apache.hadoop.io.compress.Lz4Codec"),
-    _set(hadoop_codecs, "_compile_lz4", _nothing),
+    _set(hadoop_codecs, "_compile", _nothing),
     _set(hadoop_codecs, "_refuse_others", _nothing),
 )
 _NO_LOOK = _set(inspect_files, "look", _nothing)
@@ -186,11 +180,6 @@ SWITCHES = [
         ("in quotes", "unclosed", *_DOUBLED),
     ),
     Switch("a header may be in any split", _set(csv_check.CsvCheck, "_find_header", _nothing), ("csv/header/behind",)),
-    Switch(
-        "zero bytes are taken",
-        _set(csv_check, "refuse_zero_bytes", _nothing),
-        ("csv/odd/utf-16", "csv/odd/a nul"),
-    ),
     Switch(
         "what cannot be decoded is replaced",
         _both(
@@ -349,12 +338,6 @@ SWITCHES = [
         ("avro/beyond/string", "orc/no utf-8/"),
     ),
     Switch(
-        "statistics leave rows out",
-        None,
-        ("orc/where/",),
-        conf=(("spark.sql.orc.filterPushdown", "true"),),
-    ),
-    Switch(
         "keys are addresses",
         _set(volatile_casts, "refuse_unwritable_keys", _nothing),
         ("parquet/map keys/", "orc/map keys/"),
@@ -397,11 +380,6 @@ SWITCHES = [
         "folders take the data's place",
         _set(data_schema.Files, "_refuse_folder_columns", _nothing),
         ("json/folders/the data", "orc/folders/the data"),
-    ),
-    Switch(
-        "folders of other columns",
-        _set(source_files, "partition_base", _base_of_the_first),
-        ("csv/folders/of other", "csv/folders/beside"),
     ),
 ]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 WHITE = " \t\r\n"
+_ODD_IN_NAMES = re.compile(r'["\\\x00-\x1f]')
 # What msgspec's decoder raises for a text that is no JSON, or does not fit (ValidationError is a DecodeError).
 REJECTED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LEADING = f"{WHITE}\ufeff"  # a byte order mark may begin any line
@@ -22,6 +24,11 @@ _TOKEN = re.compile(
 )
 _IN_SINGLE_QUOTES = re.compile(r"""\\'|"|\\.""", re.DOTALL)
 _AS_IN_DOUBLE_QUOTES = {"\\'": "'", '"': '\\"'}
+
+
+def has_odd_name(names: Iterable[str]) -> bool:
+    """Say whether a name has a quote, a backslash or a control character: fields of msgspec's structs cannot have it."""
+    return any(map(_ODD_IN_NAMES.search, names))
 
 
 def standard(text: str, *, single_quotes: bool = True, words: bool = True) -> str:

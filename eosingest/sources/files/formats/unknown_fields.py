@@ -14,6 +14,7 @@ import msgspec
 
 from eosingest.errors import listed
 from eosingest.sources.files.bytes.text_blocks import BadTextError
+from eosingest.sources.files.formats.json_text import has_odd_name
 
 _NAMED_AT_MOST = 10
 _WAY_ON = 'name them in source.schema, or set source.unknown_fields = "ignore", which leaves them out of the records'
@@ -85,6 +86,8 @@ def decoder_of(names: Names) -> msgspec.json.Decoder[Any]:
 
 
 def _type_of(names: Names) -> Any:
+    if isinstance(names, dict) and has_odd_name(names):
+        return None  # objects are rejected, and parsed by Python
     if isinstance(names, dict):
         places = {f"f{place}": name for place, name in enumerate(names)}
         fields = [(place, _type_of(names[name]), None) for place, name in places.items()]

@@ -96,11 +96,13 @@ def ddl_of(kind: DataType) -> str:
 
 
 def is_set(conf: Mapping[str, str], name: str) -> bool:
-    """Say whether a setting is true: of the session, if there is one, else of its context, else in the spec's `conf`."""
+    """Say whether a setting is true: in the spec's `conf`, else of the session, else of its context."""
+    if name in conf:
+        return conf[name].lower() == "true"
     session = SparkSession.getActiveSession()
     context = SparkContext._active_spark_context
     if session is not None:
         value = session.conf.get(name, "false")
     else:
-        value = conf.get(name, "false") if context is None else context.getConf().get(name, "false")
+        value = "false" if context is None else context.getConf().get(name, "false")
     return str(value).lower() == "true"

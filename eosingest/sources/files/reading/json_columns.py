@@ -23,12 +23,14 @@ from pyspark.sql.types import (
     FloatType,
     MapType,
     StringType,
+    StructField,
     StructType,
     TimestampNTZType,
     TimestampType,
 )
 
-from eosingest.sources.files.reading.json_decoder import Rows
+from eosingest.sources.files.formats.json_text import REJECTED
+from eosingest.sources.files.reading.json_decoder import Rows, is_raw, raw_decoder
 from eosingest.sources.files.reading.typed_text import TextType
 from eosingest.sources.files.reading.typed_text import arrow_type as plain_type
 from eosingest.spark.record_columns import CORRUPT
@@ -82,12 +84,26 @@ class _Made:
 
     def fields(self, kind: StructType, values: Sequence[Any], owners: _Owners) -> list[pa.Array[Any]]:
         """Return the columns of a struct's fields, of values that may be None."""
+        if is_raw(kind):
+            return [self._column(each.dataType, self._of_dicts(each, values, owners), owners) for each in kind.fields]
         found = []
         has_nulls = any(value is None for value in values)
         for place, each in enumerate(kind.fields):
             get = attrgetter(f"f{place}")
             inner = [None if value is None else get(value) for value in values] if has_nulls else list(map(get, values))
             found.append(self._column(each.dataType, inner, owners))
+        return found
+
+    def _of_dicts(self, field: StructField, values: Sequence[Any], owners: _Owners) -> list[Any]:
+        """Return the values of a field in dicts of raw values."""
+        decode, found = raw_decoder(field.dataType), list[Any]()
+        for place, value in enumerate(values):
+            raw = None if value is None else value.get(field.name)
+            try:
+                found.append(None if raw is None else decode(raw))
+            except REJECTED:
+                found.append(None)
+                self.bad[owners[place]] = True
         return found
 
     def _column(self, kind: DataType, values: Sequence[Any], owners: _Owners) -> pa.Array[Any]:

@@ -3,8 +3,9 @@
     a line ─▶ the strict decoder ─▶ a row
          └─▶ if it fails: byte order mark, array, number or object as STRING, single quotes, NaN ─▶ rows, or a corrupt row
 
-A row is a msgspec.Struct with the values of the schema's fields as f0, f1 …; json_columns.py makes Arrow columns of them. The
-decoder reads standard JSON (RFC 8259) to the end of the line. Not found here: a name that an object has twice.
+A row is a msgspec.Struct with the values of the schema's fields as f0, f1 …, or a dict of raw values (`is_raw`);
+json_columns.py makes Arrow columns of them. The decoder reads standard JSON (RFC 8259) to the end of the line. Not found here:
+a name that an object has twice.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.sources.files.formats.json_text import REJECTED, standard
+from eosingest.sources.files.formats.json_text import REJECTED, has_odd_name, standard
 
 _BITS: Mapping[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _STRICT: Mapping[type[DataType], Any] = {
@@ -74,15 +75,16 @@ class JsonDecoder:
 
     def __init__(self, schema: StructType, *, single_quotes: bool = True, words: bool = True) -> None:
         """Take the schema. `single_quotes` and `words` are read if they are true; see `json_text.standard`."""
-        strict, lenient = _struct(schema, _STRICT), _struct(schema, _LENIENT)
+        self._raw = _has_raw(schema)
+        strict, lenient = _struct(schema, _LENIENT if self._raw else _STRICT), _struct(schema, _LENIENT)
         self._decode = msgspec.json.Decoder(strict).decode
         self._decode_leniently = msgspec.json.Decoder(lenient).decode
-        self._nothing = strict()
+        self._nothing = {} if is_raw(schema) else strict()
         self._standard: Callable[[str], str] = lambda text: standard(text, single_quotes=single_quotes, words=words)
 
     def rows(self, lines: Sequence[bytes], *, arrays: bool = True) -> Rows:
         """Return the rows of lines in UTF-8: none of a blank line; one for each element of an array, if `arrays`."""
-        found = Rows()
+        found = Rows(lenient=self._raw)
         is_utf_8 = _is_utf_8(b"".join(lines))
         decode, values, texts = self._decode, found.values, found.texts
         for line in lines:
@@ -153,8 +155,29 @@ def unread_type(kind: DataType) -> DataType | None:
     return None if type(kind) in _STRICT else kind
 
 
+def is_raw(kind: StructType) -> bool:
+    """Say whether the values of a struct are dicts of msgspec.Raw: one of its names is none of a msgspec.Struct's."""
+    return has_odd_name(kind.names)
+
+
+def _has_raw(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return is_raw(kind) or any(_has_raw(each.dataType) for each in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_raw(kind.elementType)
+    return isinstance(kind, MapType) and _has_raw(kind.valueType)
+
+
+def raw_decoder(kind: DataType) -> Callable[[Raw], Any]:
+    """Return a function that decodes a field of such a dict, as in lenient rows. It raises one of `REJECTED`."""
+    decoder = msgspec.json.Decoder(_optional(kind, _LENIENT))
+    return lambda value: decoder.decode(value)
+
+
 def _struct(kind: StructType, plain: Mapping[type[DataType], Any]) -> Any:
     """Return the msgspec type of a struct's values."""
+    if is_raw(kind):
+        return dict[str, Raw]
     names = {f"f{place}": each.name for place, each in enumerate(kind.fields)}
     fields = [(name, _optional(each.dataType, plain), None) for name, each in zip(names, kind.fields, strict=True)]
     return msgspec.defstruct("Row", fields, rename=names, gc=False)
