@@ -39,8 +39,21 @@ def read(schema: StructType, *lines: bytes, **settings: bool) -> list[Any]:
     rows = JsonDecoder(schema, **settings).rows(lines)
     found = JsonColumns(schema, words=settings.get("words", True)).batch(rows)
     corrupt = found.column(CORRUPT).cast(pa.binary()).to_pylist()
-    values = found.drop_columns([CORRUPT]).to_pylist(maps_as_pydicts="strict") if schema.names else [{}] * len(corrupt)
+    found = found.drop_columns([CORRUPT])
+    kind = pa.struct(list(found.schema))
+    values = [_with_dicts(row, kind) for row in found.to_pylist()] if schema.names else [{}] * len(corrupt)
     return [row if text is None else text for row, text in zip(values, corrupt, strict=True)]
+
+
+def _with_dicts(value: Any, kind: Any) -> Any:
+    """Return a value with maps as dicts, which pyarrow returns as pairs."""
+    if value is None:
+        return None
+    if pa.types.is_map(kind):
+        return {name: _with_dicts(each, kind.item_type) for name, each in value}
+    if pa.types.is_struct(kind):
+        return {field.name: _with_dicts(value[field.name], field.type) for field in kind}
+    return [_with_dicts(each, kind.value_type) for each in value] if pa.types.is_list(kind) else value
 
 
 def value(kind: DataType, text: str, **settings: bool) -> Any:
