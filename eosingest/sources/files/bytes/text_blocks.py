@@ -102,6 +102,15 @@ def encoding_of(options: Mapping[str, str]) -> str:
     return lower.get("encoding", lower.get("charset")) or "UTF-8"
 
 
+def is_utf_8(data: bytes) -> bool:
+    """Say whether bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def ambiguous_separator(separator: bytes | None) -> bool:
     """Say whether Hadoop may cut lines otherwise at a split's border than inside: if the first byte recurs (measured)."""
     return separator is not None and separator[:1] in separator[1:]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 Refusals = Iterator[tuple[str, str]]
 
 BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
-WHOLE_NUMBER = re.compile(r"-?[0-9]+")
 FRACTION = re.compile(r"[0-9]*\.?[0-9]+([eE]-?[0-9]+)?")
 ANY_TEXT = re.compile(r".*", re.DOTALL)
 SOME_TEXT = re.compile(r".+", re.DOTALL)
@@ -27,7 +26,6 @@ SHAPES = {
     XML_NAME: "must be a name of XML, without brackets",
     BOOLEAN: "must be true or false",
     SOME_TEXT: "must not be empty",
-    WHOLE_NUMBER: "must be a whole number",
     FRACTION: "must be a number above 0 and up to 1",
 }
 

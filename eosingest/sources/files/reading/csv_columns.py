@@ -19,7 +19,7 @@ import pyarrow.compute
 import pyarrow.csv
 from pyspark.sql.types import BinaryType
 
-from eosingest.sources.files.bytes.text_blocks import BadTextError
+from eosingest.sources.files.bytes.text_blocks import BadTextError, is_utf_8
 from eosingest.sources.files.formats.csv_rows import BLANKS, Dialect, irregular_lines, lines_with
 from eosingest.sources.files.reading.typed_text import JAVA_NUMBERS, TextType
 
@@ -152,7 +152,7 @@ class CsvColumns:
         try:
             table = _CSV.read_csv(pa.BufferReader(data), self._read_options(len(data)), parse, self._convert_options())
         except pa.ArrowInvalid as error:
-            if not _is_utf_8(data):
+            if not is_utf_8(data):
                 raise BadTextError("bytes that are no UTF-8") from error
             return None
         if not spans and len(table) + len(bad) != count:
@@ -243,14 +243,6 @@ def _chunk(column: Any) -> Any:
         if isinstance(found, pa.Array)
         else (found.chunk(0) if found.num_chunks else _ARRAYS.nulls(0, column.type))
     )
-
-
-def _is_utf_8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def text_types(options: Mapping[str, str], kinds: Sequence[Any]) -> tuple[TextType, ...]:

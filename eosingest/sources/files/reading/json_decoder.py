@@ -36,6 +36,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from eosingest.sources.files.bytes.text_blocks import is_utf_8
 from eosingest.sources.files.formats.json_text import REJECTED, has_odd_name, standard
 
 _BITS: Mapping[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
@@ -85,10 +86,10 @@ class JsonDecoder:
     def rows(self, lines: Sequence[bytes], *, arrays: bool = True) -> Rows:
         """Return the rows of lines in UTF-8: none of a blank line; one for each element of an array, if `arrays`."""
         found = Rows(lenient=self._raw)
-        is_utf_8 = _is_utf_8(b"".join(lines))
+        all_utf_8 = is_utf_8(b"".join(lines))
         decode, values, texts = self._decode, found.values, found.texts
         for line in lines:
-            if not is_utf_8 and not _is_utf_8(line):  # the decoder does not look into fields that it leaves out
+            if not all_utf_8 and not is_utf_8(line):  # the decoder does not look into fields that it leaves out
                 self._add_corrupt(line, found)
                 continue
             try:
@@ -192,11 +193,3 @@ def _optional(kind: DataType, plain: Mapping[type[DataType], Any]) -> Any:
         return dict[str, _optional(kind.valueType, plain)] | None  # type: ignore[misc]
     found = plain[type(kind)]
     return found if found is Raw else found | None  # Raw may be null
-
-
-def _is_utf_8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -28,7 +28,6 @@ from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.sources.files.reading.store_check import StoreCheck
 from eosingest.spark.record_columns import CORRUPT, RecordSettings, naming, refuse_our_names
 from eosingest.spark.scan import CheckItems
-from eosingest.spec.expressions import quote_name
 
 _BY_COLUMNS = tuple(name for name, entry in FORMATS.items() if entry.is_by_columns)
 _INFERENCE_MAX_BYTES = 1 << 30
@@ -161,16 +160,6 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
     data.check(inferred, given=False)
     data.check_values(inferred, read_some)
     return StructType([field for field in inferred.fields if field.name != CORRUPT])
-
-
-def columns_with_values(
-    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, schema: StructType
-) -> set[str]:
-    """Return the columns that have a value in any row of the pending files: one pass."""
-    frame = _reader(spark, settings, base_path).schema(schema).load(pending_files(plan))
-    found = [functions.max(functions.col(quote_name(name)).isNotNull()) for name in schema.names]
-    (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
-    return {name for name, has_value in zip(schema.names, row, strict=True) if has_value}
 
 
 def _schema_hint(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:
