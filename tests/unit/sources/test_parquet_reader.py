@@ -16,6 +16,7 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.xml.schema import Field, parse
 from eosingest.sources.files.reading import parquet_reader
+from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.parquet_reader import ParquetReader
 from eosingest.sources.files.reading.parquet_values import EXCEPTION, LEGACY, Calendars, Rules
 from eosingest.sources.files.source import FileSource
@@ -143,7 +144,7 @@ def test_dates_by_the_calendar_of_the_writer(tmp_path: Path) -> None:
 def test_a_column_of_folders_that_the_data_has_too(tmp_path: Path, value: int | None, same: bool) -> None:
     (tmp_path / "k=2").mkdir()
     parquet.write_table(pa.table({"n": [1, 2], "k": pa.array([2, value])}), tmp_path / "k=2" / "a.parquet")
-    folders = (Field("k", parse("k BIGINT")[0].type),)
+    folders = FolderColumns((Field("k", parse("k BIGINT")[0].type),))
     reader = reader_of(("n", pa.int64()), ("k", pa.int64()), folders=folders)
     if same:
         assert rows_of(tmp_path, reader) == [{"n": 1, "k": 2}, {"n": 2, "k": 2}]

@@ -8,7 +8,7 @@ a split ─┬─ lines (bytes/lines.py) ─────────────
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BufferedReader
 from typing import Any, TypeVar
@@ -23,12 +23,10 @@ from eosingest.sources.files.cuts import FileSplit, file_split
 from eosingest.sources.files.formats.csv_rows import Dialect
 from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.formats.whole_csv import Grammar, whole_rows
-from eosingest.sources.files.formats.xml.schema import Field
-from eosingest.sources.files.listing.partitions import decoded
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
-from eosingest.sources.files.reading import xml_reader
 from eosingest.sources.files.reading.csv_columns import CsvColumns, Rows
-from eosingest.sources.files.reading.xml_reader import folder_value
+from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
+from eosingest.sources.files.reading.open_file import opened_to_read
 from eosingest.spark.python_scan import PythonSplit
 from eosingest.spark.record_columns import CORRUPT
 
@@ -41,22 +39,19 @@ class CsvReader:
 
     options: Mapping[str, str]
     columns: CsvColumns
-    folders: tuple[Field, ...] = ()
-    decode: Callable[[str], str] = decoded
+    folders: FolderColumns = field(default_factory=FolderColumns)
 
     def narrowed(self, names: frozenset[str]) -> CsvReader:
         """Return a reader of only these columns; values of others are not checked."""
-        folders = tuple(folder for folder in self.folders if folder.name in names)
-        return replace(self, columns=self.columns.narrowed(names), folders=folders)
+        return replace(self, columns=self.columns.narrowed(names), folders=self.folders.narrowed(names))
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
         file = as_file(split.item)
-        beside = [(folder, folder_value(file, folder, self.decode)) for folder in self.folders]
-        names = [*self.columns.names, CORRUPT, *(folder.name for folder in self.folders)]
+        values = self.folders.of(file)
+        names = [*self.columns.names, CORRUPT]
         for columns, corrupt in read_rows(file, file_split(split.planned.split), self.options, self.columns.decode):
-            more = [pa.array([value] * len(corrupt), xml_reader.arrow_type(folder.type)) for folder, value in beside]
-            yield pa.RecordBatch.from_arrays([*columns, corrupt, *more], names=names)
+            yield appended(pa.RecordBatch.from_arrays([*columns, corrupt], names=names), values)
 
 
 def read_rows(
@@ -69,7 +64,7 @@ def read_rows(
     """
     texts = _Texts(options)
     until = None if not file.splittable else cut.start + cut.length + BEYOND_BYTES
-    with xml_reader.opened_to_read(file, until) as opened:
+    with opened_to_read(file, until) as opened:
         if is_whole("csv", options):
             found = texts.over_lines(opened, file)
         elif file.splittable:

@@ -24,12 +24,11 @@ from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
 from eosingest.sources.files.reading.data_schema import from_ddl
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set, with_folders
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import WAY_OUT, refuse_outgrown
 from eosingest.sources.files.reading.typed_text import arrow_type
-from eosingest.sources.files.reading.xml_reader import folder_value
 from eosingest.spark.python_scan import PythonRows, PythonScan, planned_splits
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
 from eosingest.spark.scan import Direct
@@ -113,16 +112,12 @@ class CsvScan(FilesInPython):
 
     def _with(self, plan: Plan, types: StructType) -> PythonScan:
         """Return the scan. Raises FatalError if a file's header has other columns, or a folder's value another type."""
-        whole, folders = with_folders(types, self.folders(plan))
-        rows = whole.fields[: len(whole.fields) - len(folders)]
-        files = pending_files(plan)
-        self._check_headers(files, [each.name for each in rows])
-        for file in files:
-            for folder in folders:
-                folder_value(file, folder)
+        whole, folders = self.with_folders(types, plan)
+        rows = whole.fields[: len(whole.fields) - len(folders.fields)]
+        self._check_headers(pending_files(plan), [each.name for each in rows])
         columns = {each.name: each.dataType.simpleString().upper() for each in rows}
-        columns |= {folder.name: folder.type.ddl for folder in folders}
-        reader = CsvReader(self.read.options, self._columns(rows), folders, self.decode)
+        columns |= {folder.name: folder.type.ddl for folder in folders.fields}
+        reader = CsvReader(self.read.options, self._columns(rows), folders)
         return PythonScan(self.records, reader, columns, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 
     def _columns(self, fields: Sequence[StructField]) -> CsvColumns:

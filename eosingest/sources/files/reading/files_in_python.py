@@ -17,7 +17,8 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.xml.schema import Field, SchemaError, Type, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
 from eosingest.sources.files.reading.exact_types import type_words
-from eosingest.sources.files.reading.planned_files import planned_files
+from eosingest.sources.files.reading.folder_columns import FolderColumns
+from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import ReadSettings
 from eosingest.spark.python_scan import name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
@@ -52,20 +53,27 @@ class FilesInPython(ScanOfPlan):
         files = planned_files(plan)
         return folder_names(files) if partition_base(files, recursive=self.recursive) is not None else []
 
+    def with_folders(self, types: StructType, plan: Plan) -> tuple[StructType, FolderColumns]:
+        """Return the data's columns, followed by those of the plan's folders, and the latter alone.
 
-def with_folders(types: StructType, names: Sequence[str]) -> tuple[StructType, tuple[Field, ...]]:
-    """Return the data's columns, followed by those of the folders with these names, and the latter alone.
+        They are strings, unless `types` has the column. Raises FatalError for one that is no plain type, or if a pending file's
+        folder has another value.
+        """
+        whole, fields = _with_folders(types, self.folders(plan))
+        folders = FolderColumns(fields, self.decode)
+        folders.check(pending_files(plan))
+        return whole, folders
 
-    They are strings, unless `types` has the column. Raises FatalError for one that is no plain type.
-    """
+
+def _with_folders(types: StructType, names: Sequence[str]) -> tuple[StructType, tuple[Field, ...]]:
     typed = {each.name.lower(): each for each in types.fields}
     columns, folders = list[StructField](), list[Field]()
     for name in names:
         found = typed.get(name.lower(), StructField(name, StringType()))
         columns.append(StructField(found.name, found.dataType))
         folders.append(Field(found.name, _of_folder(found)))
-    beside = {name.lower() for name in names}
-    rows = [each for each in types.fields if each.name.lower() not in beside]
+    of_folders = {name.lower() for name in names}
+    rows = [each for each in types.fields if each.name.lower() not in of_folders]
     return StructType([*rows, *columns]), tuple(folders)
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BufferedIOBase
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
@@ -23,12 +22,11 @@ from eosingest.sources.files.bytes.lines import BEYOND_BYTES, Bounds, read_lines
 from eosingest.sources.files.bytes.text_blocks import BadTextError, Layout, blocks, layout
 from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.formats.entry import is_multi_line
-from eosingest.sources.files.formats.xml.schema import Field
-from eosingest.sources.files.listing.partitions import decoded
 from eosingest.sources.files.listing.source_file import as_file
+from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
 from eosingest.sources.files.reading.json_columns import JsonColumns
 from eosingest.sources.files.reading.json_decoder import JsonDecoder
-from eosingest.sources.files.reading.xml_reader import arrow_type, folder_value, opened_to_read
+from eosingest.sources.files.reading.open_file import opened_to_read
 from eosingest.spark.python_scan import PythonSplit
 
 _BATCH_BYTES = 1 << 20
@@ -76,19 +74,17 @@ class JsonReader:
 
     schema: StructType
     settings: JsonSettings
-    folders: tuple[Field, ...] = ()
-    decode: Callable[[str], str] = decoded
+    folders: FolderColumns = field(default_factory=FolderColumns)
 
     def narrowed(self, names: frozenset[str]) -> JsonReader:
         """Return a reader of only these columns. A value of another column is not checked."""
         fields = [each for each in self.schema.fields if each.name in names]
-        folders = tuple(folder for folder in self.folders if folder.name in names)
-        return replace(self, schema=StructType(fields), folders=folders)
+        return replace(self, schema=StructType(fields), folders=self.folders.narrowed(names))
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
-        beside = [(folder, folder_value(file, folder, self.decode)) for folder in self.folders]
+        values = self.folders.of(file)
         settings = self.settings
         decoder = JsonDecoder(self.schema, single_quotes=settings.single_quotes, words=settings.words)
         columns = JsonColumns(self.schema, settings.patterns, settings.words)
@@ -102,7 +98,7 @@ class JsonReader:
             for texts in self._texts(content, bounds, decoder):
                 rows = decoder.rows(texts, arrays=not settings.whole)
                 if rows.values:
-                    yield _with_folders(columns.batch(rows), beside)
+                    yield appended(columns.batch(rows), values)
 
     def _texts(self, content: BufferedIOBase, bounds: Bounds, decoder: JsonDecoder) -> Iterator[Sequence[bytes]]:
         """Yield the lines of a split, or the elements of a document, in UTF-8."""
@@ -128,12 +124,6 @@ class JsonReader:
             return [text.decode(encoding).encode() for text in texts]
         except UnicodeDecodeError as error:
             raise BadTextError(f"bytes that are no {encoding}") from error
-
-
-def _with_folders(rows: pa.RecordBatch, folders: Sequence[tuple[Field, Any]]) -> pa.RecordBatch:
-    for folder, value in folders:
-        rows = rows.append_column(folder.name, pa.array([value] * len(rows), arrow_type(folder.type)))
-    return rows
 
 
 def _batches(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

@@ -18,14 +18,13 @@ from eosingest.sources.files.listing.partitions import partition_base
 from eosingest.sources.files.reading import hadoop_s3
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.exact_types import type_words
-from eosingest.sources.files.reading.files_in_python import FilesInPython, ddl_of, is_set, with_folders
+from eosingest.sources.files.reading.files_in_python import FilesInPython, ddl_of, is_set
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.json_decoder import unread_type
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import read_schema
 from eosingest.sources.files.reading.schema_drift import check_pinned_schema
-from eosingest.sources.files.reading.xml_reader import folder_value
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
 from eosingest.spark.scan import Direct, Scan
@@ -78,12 +77,9 @@ class JsonScan(FilesInPython):
         refuse_our_names("source.schema", given.names)
         _refuse_twins(given, case=is_set(self.conf, "spark.sql.caseSensitive"))
         _refuse_unread(given)
-        whole, folders = with_folders(given, self.folders(plan))
-        for file in pending_files(plan):
-            for folder in folders:
-                folder_value(file, folder)
-        rows = StructType(whole.fields[: len(whole.fields) - len(folders)])
-        reader = JsonReader(rows, JsonSettings.of(self.read.options), folders, self.decode)
+        whole, folders = self.with_folders(given, plan)
+        rows = StructType(whole.fields[: len(whole.fields) - len(folders.fields)])
+        reader = JsonReader(rows, JsonSettings.of(self.read.options), folders)
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
         return PythonScan(self.records, reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 

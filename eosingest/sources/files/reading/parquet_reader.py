@@ -18,23 +18,18 @@ import pyarrow.compute as pc
 
 from eosingest.errors import FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.sources.files.bytes.codecs import DamagedError
 from eosingest.sources.files.cuts import FileSplit, file_split
-from eosingest.sources.files.formats.xml.schema import Field
-from eosingest.sources.files.listing.errors import is_changed, opened_as_listed, while_sent
-from eosingest.sources.files.listing.partitions import decoded
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
+from eosingest.sources.files.reading.folder_columns import FolderColumns
+from eosingest.sources.files.reading.open_file import bad_data, opened_to_read
 from eosingest.sources.files.reading.parquet_columns import Stored, TypeSettings, stored_columns
 from eosingest.sources.files.reading.parquet_values import Rules, UnfitValueError, converted, has_nanoseconds
-from eosingest.sources.files.reading.xml_reader import folder_value
 from eosingest.spark.python_scan import PythonSplit
 
 BATCH_BYTES = 16 << 20
 _MOST_ROWS = 16_384  # of a batch, whose values may be larger than their dictionary-encoded form in the file
 _BUFFER_BYTES = 1 << 20  # of a column of a local file; of a store's, a column of a row group is one request
-
-
-class DamagedError(Exception):
-    """The reason why a file cannot be read."""
 
 
 class Source:
@@ -109,7 +104,7 @@ def explained(source: Source) -> Iterator[None]:
     except (pa.ArrowException, OSError, ValueError, MemoryError) as error:
         if source.error is not None:
             raise source.error from error
-        raise DamagedError(_kind_of_damage(str(error))) from None
+        raise _damaged(_kind_of_damage(str(error))) from None
 
 
 def _kind_of_damage(text: str) -> str:
@@ -131,7 +126,7 @@ def row_groups_of(metadata: Any, cut: FileSplit, length: int) -> list[int]:
         group = metadata.row_group(place)
         middle = _middle(group)
         if not 0 <= middle < length:
-            raise DamagedError("its footer names bytes beyond its end")
+            raise _damaged("its footer names bytes beyond its end")
         if cut.start <= middle < cut.start + cut.length:
             found.append(place)
     return found
@@ -154,23 +149,20 @@ class ParquetReader:
     """
 
     schema: pa.Schema
-    folders: tuple[Field, ...] = ()
+    folders: FolderColumns = field(default_factory=FolderColumns)
     settings: TypeSettings = field(default_factory=TypeSettings)
     rules: Rules = field(default_factory=Rules)
-    decode: Callable[[str], str] = decoded
 
     def narrowed(self, names: frozenset[str]) -> ParquetReader:
         """Return a reader of only these columns."""
         fields = [field for field in self.schema if field.name in names]
-        return replace(
-            self, schema=pa.schema(fields), folders=tuple(folder for folder in self.folders if folder.name in names)
-        )
+        return replace(self, schema=pa.schema(fields), folders=self.folders.narrowed(names))
 
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
-        with _opened(file) as source:
-            yield from _Reading(self, file, source).batches(cut)
+        with opened_to_read(file) as opened:
+            yield from _Reading(self, file, Source(opened)).batches(cut)
 
 
 class _Reading:
@@ -192,7 +184,7 @@ class _Reading:
         for column in stored:
             ends.append(ends[-1] + column.leaves)
         self._leaves = [leaf for place in self._stored for leaf in range(ends[place], ends[place + 1])]
-        self._folders = {folder.name: folder_value(file, folder, reader.decode) for folder in reader.folders}
+        self._folders = reader.folders.of(file)
 
     def batches(self, cut: FileSplit) -> Iterator[pa.RecordBatch]:
         metadata = self._parquet.metadata
@@ -202,7 +194,7 @@ class _Reading:
                 yield from _cut_by_bytes(self._typed(found, group))
                 seen += len(found)
             if seen != expected:
-                raise DamagedError(f"row group {group} has {seen:,} rows, and by its footer {expected:,}")
+                raise _damaged(f"row group {group} has {seen:,} rows, and by its footer {expected:,}")
 
     def _of_group(self, group: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns of a row group as pyarrow reads them; INT96 to the microsecond, and nothing after it."""
@@ -246,7 +238,7 @@ class _Reading:
                 stored, values = columns[self._rules.folded(wanted.name)]
                 made = self._converted(stored, values, wanted, group)
             if wanted.name in self._folders:
-                value = pa.scalar(self._folders[wanted.name], wanted.type)
+                value = self._folders[wanted.name]
                 if made is not None and not _all_equal(made, value):
                     raise _differs_from_folder(self._file, wanted.name)
                 made = pa.repeat(value, len(found)) if made is None else made
@@ -291,32 +283,13 @@ def _all_equal(column: Any, value: Any) -> bool:
     return column.null_count == 0 and bool(pc.all(pc.equal(column, value), min_count=0).as_py())
 
 
-@contextmanager
-def _opened(file: SourceFile) -> Iterator[Source]:
-    """Open a file, which must be the one that was listed, before and after it is read.
-
-    Raises FatalError if it cannot be read; an OSError may be temporary.
-    """
-    try:
-        with opened_as_listed(file, while_sent) as opened:
-            try:
-                yield Source(opened)
-            except DamagedError as damaged:
-                if is_changed(file, opened):  # then the error says nothing about the listed file
-                    raise while_sent(file) from damaged
-                raise _bad_data(file, str(damaged), "write the file again") from damaged
-    except PermissionError as error:
-        raise _bad_data(file, "it may not be read", "give the user of Spark the right to read it") from error
-
-
-def _bad_data(file: SourceFile, why: str, way_out: str) -> FatalError:
-    kept = "committed records are kept, nothing was sent twice"
-    return FatalError(f"{file.name}: {why}", code="bad-data", hint=f"{kept}; {way_out}; then run again", item=file.name)
+def _damaged(why: str) -> DamagedError:
+    return DamagedError(why, hint="write the file again")
 
 
 def _unfit(file: SourceFile, column: str, why: str, group: int) -> FatalError:
     way_out = "write the file again, or list the columns to read in source.schema, without this one"
-    return _bad_data(file, f"column {column}: {why} (row group {group})", way_out)
+    return bad_data(file, f"column {column}: {why} (row group {group})", way_out)
 
 
 def _differs_from_folder(file: SourceFile, column: str) -> FatalError:

@@ -16,16 +16,16 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructT
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.bytes.codecs import DamagedError
 from eosingest.sources.files.formats.inspection import opened_to_check
 from eosingest.sources.files.listing.errors import before_sending, is_changed
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.columnar import Footer
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.exact_types import merged, refuse_misread, refuse_unreadable
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, ddl_of, is_set, with_folders
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, ddl_of, is_set
 from eosingest.sources.files.reading.parquet_columns import Stored, TypeSettings, stored_columns
 from eosingest.sources.files.reading.parquet_reader import (
-    DamagedError,
     ParquetReader,
     Source,
     explained,
@@ -34,7 +34,6 @@ from eosingest.sources.files.reading.parquet_reader import (
 from eosingest.sources.files.reading.parquet_values import CORRECTED, Calendars, Rules
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
-from eosingest.sources.files.reading.xml_reader import folder_value
 from eosingest.spark.python_scan import PythonRows, PythonScan, arrow_schema
 from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spark.scan import Direct
@@ -75,12 +74,7 @@ class ParquetScan(FilesInPython):
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the schema's columns, followed by those of the folders. Raises FatalError if files do not fit."""
         columns = _Columns(self, plan)
-        reader = ParquetReader(
-            arrow_schema(columns.whole), columns.folders, self._settings(), self._rules(), self.decode
-        )
-        for file in pending_files(plan):
-            for folder in columns.folders:
-                folder_value(file, folder)
+        reader = ParquetReader(arrow_schema(columns.whole), columns.folders, self._settings(), self._rules())
         types = {field.name: ddl_of(field.dataType) for field in columns.whole.fields}
         return PythonScan(self.records, reader, types, narrowed=reader.narrowed)
 
@@ -113,7 +107,7 @@ class _Columns:
             types = self._inferred(scan.read.options)
         refuse_our_names("source.schema" if scan.read.schema is not None else "source", types.names)
         refuse_misread(self.footers, types, _FORMAT, given=scan.read.schema is not None, case=self._case)
-        self.whole, self.folders = with_folders(types, scan.folders(plan))
+        self.whole, self.folders = scan.with_folders(types, plan)
         self._refuse_ambiguous()
 
     @property

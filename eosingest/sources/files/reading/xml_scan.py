@@ -19,9 +19,10 @@ from eosingest.sources.files.formats.xml.document import XmlCheck
 from eosingest.sources.files.formats.xml.schema import Field, Type, parse
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.reading.xml_reader import XmlReader, folder_value
+from eosingest.sources.files.reading.xml_reader import XmlReader
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spec.expressions import quote_name
@@ -34,9 +35,7 @@ class XmlScan(FilesInPython):
     def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
         """Read all pending files to their ends, with the parser and types of the run; see `inspect_files.inspect_pending`."""
         reader = self._reader(plan)
-        for file in pending_files(plan):
-            for folder in reader.folders:
-                folder_value(file, folder)
+        reader.folders.check(pending_files(plan))
         check = XmlCheck(reader.settings, self.read.refuses_unknown)
         inspect_pending(context, self.read, plan, as_lines=False, slots=slots, check=check)
 
@@ -59,7 +58,7 @@ class XmlScan(FilesInPython):
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the schema's columns, followed by those of the folders."""
         reader = self._reader(plan)
-        columns = {field.name: field.type.ddl for field in (*reader.settings.fields, *reader.folders)}
+        columns = {field.name: field.type.ddl for field in (*reader.settings.fields, *reader.folders.fields)}
         return PythonScan(self.records, reader, columns)
 
     def _reader(self, plan: Plan) -> XmlReader:
@@ -76,7 +75,7 @@ class XmlScan(FilesInPython):
         beside = {folder.name for folder in folders}
         rows = [field for field in given if field.name not in beside]
         settings = settings_of(self.read.options, rows, (field.name for field in given if field.name in beside))
-        return XmlReader(settings, folders, self.decode)
+        return XmlReader(settings, FolderColumns(folders, self.decode))
 
     def _given(self) -> tuple[Field, ...]:
         return parse(self.read.schema or "")
