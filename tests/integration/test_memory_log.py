@@ -19,11 +19,11 @@ from confluent_kafka.admin import AdminClient
 from eosingest import broker
 from eosingest.broker import jars
 from eosingest.kafka.config import ClientSettings
-from eosingest.kafka.memory.cluster import MAX_EPOCH
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from tests.integration.test_contracts import quick_log_cleaner
 from tests.support import client_walk
 from tests.support.harness import wait_for
+from tests.support.memory_kafka.cluster import MAX_EPOCH
 from tests.support.raw_kafka import RawKafka
 from tests.support.request_walk import TIMEOUT_S, CompactionWalk, RequestWalk
 from tests.support.shared_broker import running_broker

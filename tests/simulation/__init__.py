@@ -2,7 +2,7 @@
 
     schedule.py ─▶ scheduler.py (who moves next, virtual time)     faults.py (what breaks, and when)
         │               ▲
-        ├─▶ spark.py: drivers, jobs, attempts of tasks ─▶ network.py ─▶ eosingest.kafka.memory.cluster ─▶ witness.py (P1 to P10)
+        ├─▶ spark.py: drivers, jobs, attempts of tasks ─▶ network.py ─▶ tests/support/memory_kafka ─▶ witness.py (P1-P10)
         └─▶ source.py: files, splits, rows
 
 `python -m tests.simulation --schedules N [--seed S]` runs many; rules.py switches rules of the protocol off.

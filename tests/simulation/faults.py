@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from eosingest.kafka.memory.log import BrokerError
 from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.transactional_ids import control_id, task_id
@@ -18,6 +17,7 @@ from tests.simulation.network import LATE_COMMIT, LATE_REQUEST, LOSE_ANSWER, LOS
 from tests.simulation.scheduler import Killed, Process
 from tests.simulation.spark import JOB, OFFSETS, PREFIXES, TOPIC, Attempt, Run
 from tests.simulation.themes import KILL_BEFORE_COMMIT, OFFSETS_TOPIC_LOST, Theme
+from tests.support.memory_kafka.log import BrokerError
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World

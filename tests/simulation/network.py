@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from eosingest.kafka.memory.clients import NoAnswerError
-from eosingest.kafka.memory.log import BrokerError
+from tests.support.memory_kafka.clients import NoAnswerError
+from tests.support.memory_kafka.log import BrokerError
 
 if TYPE_CHECKING:
     from tests.simulation.schedule import World

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eosingest.kafka.memory.clients import MemoryAdmin
 from eosingest.protocol import (
     control_log,
     data_loss,
@@ -40,6 +39,7 @@ from eosingest.protocol.split_sequence import SplitSequence
 from eosingest.protocol.takeover import Takeover
 from eosingest.protocol.task import Task
 from eosingest.protocol.transaction import Transaction
+from tests.support.memory_kafka.clients import MemoryAdmin
 
 
 @dataclass(frozen=True)

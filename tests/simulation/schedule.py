@@ -11,7 +11,6 @@ from random import Random
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, ChangedError
 from eosingest.host.failpoints import handle_with
-from eosingest.kafka.memory.cluster import Cluster
 from eosingest.protocol.offsets import record
 from eosingest.protocol.offsets import topic as offsets_topic
 from eosingest.protocol.source import Split
@@ -25,6 +24,7 @@ from tests.simulation.witness import NotCoveredError, ViolationError, Witness
 from tests.support.builders import Place, place
 from tests.support.changing_files import Files
 from tests.support.frozen_table import KeyRange, Tables
+from tests.support.memory_kafka.cluster import Cluster
 from tests.support.simulated_source import EDITED, TEMPLATES, Rows, template
 
 _MOST_STEPS = 60_000

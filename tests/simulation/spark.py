@@ -15,7 +15,6 @@ import numpy as np
 
 from eosingest.errors import ChangedError, EosingestError, IncompleteError
 from eosingest.host.interruption import Interruption
-from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from eosingest.kafka.ports import LARGEST_RECORD_BYTES, OffsetsReader, Producer, Records
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared, Proof, Runtime, TopicCreation
@@ -36,7 +35,8 @@ from tests.support.builders import Place, driver_settings, place
 from tests.support.changing_files import ChangingFiles
 from tests.support.expiring_table import ExpiringTables, first_unread, gone_in, source_row
 from tests.support.frozen_table import FrozenTables, KeyRange
-from tests.support.memory_kafka import Unheard
+from tests.support.memory_job import Unheard
+from tests.support.memory_kafka.clients import MemoryAdmin, MemoryProducer, MemoryReader
 from tests.support.simulated_source import SimulatedSource
 
 if TYPE_CHECKING:

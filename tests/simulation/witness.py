@@ -12,14 +12,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from eosingest.errors import EXIT_CHANGED, EXIT_DONE, EXIT_FATAL, EXIT_FENCED, EXIT_INCOMPLETE, EXIT_TEMPORARY
-from eosingest.kafka.memory.cluster import State
-from eosingest.kafka.memory.log import Entry, Identity
 from eosingest.protocol.transactional_ids import task_id
 from tests.simulation.spark import DEAD, JOB, OFFSETS, PREFIXES, ROW_BYTES, TOPIC, Attempt, Run
 from tests.support.builders import Place
 from tests.support.changing_files import edited_at
 from tests.support.expiring_table import gone_in, rows_up_to, source_row
 from tests.support.frozen_table import KeyRange
+from tests.support.memory_kafka.cluster import State
+from tests.support.memory_kafka.log import Entry, Identity
 from tests.support.simulated_source import EDITED, Rows
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from eosingest.records import checksum
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.positions import OffsetPositions
 from tests.support.builders import control_record, place, planned_split, split_id, task_settings
-from tests.support.memory_kafka import KilledError
+from tests.support.memory_job import KilledError
 from tests.support.sources.in_process import JOB, OFFSETS, TOPIC, Kafka, run_task
 
 A, B = 11, 22  # the hashes of two splits

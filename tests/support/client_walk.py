@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
-from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.offsets_reader import LibrdkafkaOffsetsReader
 from eosingest.kafka.ports import FailureKind, KafkaFailure, OffsetsReader, Producer
 from eosingest.kafka.producer import LibrdkafkaProducer, ProducerSettings
 from tests.support.harness import wait_for
+from tests.support.memory_kafka.clients import MemoryAdmin, MemoryProducer, MemoryReader
+from tests.support.memory_kafka.cluster import Cluster
 from tests.support.raw_kafka import RawKafka
 
 PARTITIONS = 2

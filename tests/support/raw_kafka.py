@@ -22,9 +22,9 @@ from kafka.protocol.producer.produce import ProduceRequest
 from kafka.protocol.producer.transaction import AddPartitionsToTxnRequest, EndTxnRequest, InitProducerIdRequest
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
-from eosingest.kafka.memory.cluster import Offsets
-from eosingest.kafka.memory.log import BrokerError, Identity
 from eosingest.kafka.ports import LogRecord
+from tests.support.memory_kafka.cluster import Offsets
+from tests.support.memory_kafka.log import BrokerError, Identity
 
 _INIT_VERSION = 4
 _ADD_VERSION = 3

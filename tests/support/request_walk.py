@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eosingest.kafka.memory.cluster import Cluster
-from eosingest.kafka.memory.log import BrokerError, Identity
 from eosingest.kafka.ports import LogRecord, OffsetsReader
+from tests.support.memory_kafka.cluster import Cluster
+from tests.support.memory_kafka.log import BrokerError, Identity
 from tests.support.raw_kafka import RawKafka
 
 PARTITIONS = 2

@@ -21,7 +21,7 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import RunReport
 from tests.support.builders import driver_settings, place
 from tests.support.frozen_table import FrozenTables, KeyRange, Tables
-from tests.support.memory_kafka import Unheard, killed_at
+from tests.support.memory_job import Unheard, killed_at
 
 _VERSION = "one"
 _TASKS = 2

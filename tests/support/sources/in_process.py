@@ -56,7 +56,7 @@ from eosingest.spark.settings import spark_settings
 from eosingest.spark.worker import ArrowInputs, JsonFit, SplitsCheck
 from eosingest.spec import Spec, load
 from tests.support.builders import control_record, task_settings
-from tests.support.memory_kafka import MemoryKafka, MemoryTaskKafka, Unheard, killed_at
+from tests.support.memory_job import MemoryKafka, MemoryTaskKafka, Unheard, killed_at
 from tests.support.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation, transaction
 from tests.support.warm_spark import cut_by
 

@@ -12,7 +12,7 @@ from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import ControlRecord
 from tests.support.builders import control_record
-from tests.support.memory_kafka import MemoryKafka
+from tests.support.memory_job import MemoryKafka
 
 JOB = "job"
 

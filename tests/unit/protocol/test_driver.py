@@ -9,8 +9,6 @@ from dataclasses import replace
 import pytest
 
 from eosingest.errors import ChangedError, EosingestError, SpecError, TemporaryError
-from eosingest.kafka.memory.clients import MemoryAdmin
-from eosingest.kafka.memory.log import Entry
 from eosingest.kafka.ports import OpenTransaction
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared
@@ -22,7 +20,9 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import RunReport
 from tests.support.builders import control_record, driver_settings, pinned
 from tests.support.made_up_files import MadeUpFiles
-from tests.support.memory_kafka import MemoryKafka, Unheard
+from tests.support.memory_job import MemoryKafka, Unheard
+from tests.support.memory_kafka.clients import MemoryAdmin
+from tests.support.memory_kafka.log import Entry
 
 SETTINGS = driver_settings(job="a.1", max_bytes=1000)
 

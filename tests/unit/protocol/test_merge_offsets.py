@@ -15,7 +15,7 @@ from eosingest.sources.files.cuts import FileSplits
 from eosingest.sources.topics.ranges import RangeSplit, TopicSplits
 from tests.support.builders import offset_record
 from tests.support.frozen_table import FrozenTables, Tables
-from tests.support.memory_kafka import MemoryKafka
+from tests.support.memory_job import MemoryKafka
 from tests.support.simulated_source import template
 from tests.support.table_job import table_job
 

@@ -17,7 +17,7 @@ from eosingest.protocol.offsets.state import TaskState
 from eosingest.protocol.source import Json, Purpose, Recorded, Scope, Snapshot
 from tests.support.builders import control_record, job_state, offset_record
 from tests.support.frozen_table import FrozenTables, Tables
-from tests.support.memory_kafka import MemoryKafka
+from tests.support.memory_job import MemoryKafka
 from tests.support.simulated_source import template
 from tests.support.table_job import TableJob, table_job
 

@@ -27,7 +27,7 @@ from eosingest.protocol.verdict import JobResult
 from tests.support import table_job as table_jobs
 from tests.support.builders import control_record, offset_record
 from tests.support.frozen_table import Tables
-from tests.support.memory_kafka import MemoryKafka
+from tests.support.memory_job import MemoryKafka
 from tests.support.simulated_source import template
 from tests.support.table_job import TableJob, table_job
 

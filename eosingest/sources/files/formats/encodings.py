@@ -35,13 +35,3 @@ def refused_encoding(options: Mapping[str, str], *, whole: bool = False) -> Refu
         yield name, 'a line would be cut in the middle of its end; say where lines end: lineSep = "\\n"'
     elif encoding not in ENCODINGS | WIDE:
         yield name, f"not an encoding that is known to be read exactly; {_ICONV}"
-
-
-def names_utf_8(name: str, value: str) -> bool:
-    """Say whether an option sets the encoding to UTF-8."""
-    if name.lower() not in ("encoding", "charset"):
-        return False
-    try:
-        return codecs.lookup(value).name == "utf-8"
-    except LookupError:
-        return False

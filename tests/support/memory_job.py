@@ -9,13 +9,13 @@ from typing import Any
 
 from eosingest.host import failpoints
 from eosingest.host.interruption import Interruption
-from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader
-from eosingest.kafka.memory.cluster import Cluster
 from eosingest.kafka.ports import LogRecord
 from eosingest.protocol.driver_contract import Runtime
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.report.progress import Progress
+from tests.support.memory_kafka.clients import MemoryAdmin, MemoryProducer, MemoryReader
+from tests.support.memory_kafka.cluster import Cluster
 
 
 class MemoryKafka:

@@ -1,10 +1,9 @@
 """Implements a Kafka in memory, for simulation and tests: topics, transactions and isolation as in a real broker.
 
-Between clients.py, which implements the protocols of ports.py with it, and log.py, one partition each; no production run
-imports it. It answers one request at a time: a simulation varies the order in which requests arrive. The rules are
-those of Apache Kafka's transaction coordinator for clients that speak EndTxn up to version 4 (no KIP-890 epoch bump:
-librdkafka today), with partition verification as since 3.6: tests/integration/test_memory_*.py compare it with a real
-broker, operation by operation.
+Between clients.py, which implements the protocols of kafka/ports.py with it, and log.py, one partition each. It answers one
+request at a time: a simulation varies the order in which requests arrive. The rules are those of Apache Kafka's transaction
+coordinator for clients that speak EndTxn up to version 4 (no KIP-890 epoch bump: librdkafka today), with partition
+verification as since 3.6: tests/integration/test_memory_*.py compare it with a real broker, operation by operation.
 
     InitProducerId ─▶ EMPTY ─▶ first record: ONGOING ─▶ EndTxn: PREPARE_* ─▶ a marker in each partition ─▶ COMPLETE_*
 
@@ -20,8 +19,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from eosingest.kafka.memory.log import BrokerError, Entry, Identity, Log
 from eosingest.kafka.ports import LogRecord
+from tests.support.memory_kafka.log import BrokerError, Entry, Identity, Log
 
 MAX_EPOCH = 32_767
 _EXPIRATION_S = 7 * 86_400.0

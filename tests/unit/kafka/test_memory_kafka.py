@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import pytest
 
 from eosingest.errors import TemporaryError
-from eosingest.kafka.memory.clients import MemoryAdmin, MemoryProducer, MemoryReader, NoAnswerError
-from eosingest.kafka.memory.cluster import Cluster, Offsets, State
-from eosingest.kafka.memory.log import BrokerError, Identity, Log
 from eosingest.kafka.ports import FailureKind, KafkaFailure, LogRecord, Records
+from tests.support.memory_kafka.clients import MemoryAdmin, MemoryProducer, MemoryReader, NoAnswerError
+from tests.support.memory_kafka.cluster import Cluster, Offsets, State
+from tests.support.memory_kafka.log import BrokerError, Identity, Log
 
 _T = TypeVar("_T")
 TOPIC = "t"

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Protocol, TypeVar
 
 from eosingest.errors import TemporaryError
-from eosingest.kafka.memory.cluster import Cluster
-from eosingest.kafka.memory.log import BrokerError, Identity
 from eosingest.kafka.ports import (
     ANY_PARTITION,
     REPEATED_COMMIT_S,
@@ -25,6 +23,8 @@ from eosingest.kafka.ports import (
     Records,
     TopicDescription,
 )
+from tests.support.memory_kafka.cluster import Cluster
+from tests.support.memory_kafka.log import BrokerError, Identity
 
 _T = TypeVar("_T")
 _AGAIN_S = 0.05
