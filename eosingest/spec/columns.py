@@ -1,4 +1,4 @@
-"""Parses a schema (Spark DDL) for the offline check: names, types and unknown types.
+"""Checks a schema (Spark DDL) offline: its names, its types, and words that are no types.
 
 Only Spark decides whether a schema is valid; one that is not understood here is accepted. lint.py uses the result, `Columns`.
 """
@@ -6,19 +6,17 @@ Only Spark decides whether a schema is valid; one that is not understood here is
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from eosingest.errors import SpecError
-from eosingest.spec.expressions import Token, tokens
+from eosingest.spec.ddl import DdlError, Field, Type, parse
 
-_PLAIN = (
-    *("boolean", "tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "float", "real", "double"),
-    *("decimal", "dec", "numeric", "date", "time", "timestamp", "timestamp_ntz", "timestamp_ltz", "string", "char"),
-    *("character", "varchar", "binary", "void", "interval", "variant", "geometry", "geography"),
+_TYPES = (
+    *("BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "DATE", "TIME", "TIMESTAMP"),
+    *("TIMESTAMP_NTZ", "TIMESTAMP_LTZ", "STRING", "CHAR", "VARCHAR", "BINARY", "VOID", "INTERVAL", "VARIANT"),
+    *("GEOMETRY", "GEOGRAPHY", "ARRAY", "MAP", "STRUCT"),
 )
-_NESTED = ("array", "map", "struct")
-_TYPES = (*_PLAIN, *_NESTED)
 # Types by their names in other systems.
 _ELSEWHERE = {
     **dict.fromkeys(("text", "str", "utf8", "nvarchar", "uuid", "object", "json", "varchar2"), "STRING"),
@@ -59,113 +57,38 @@ class Columns:
         return Columns({**more, **self.types}, self.sure)
 
 
-class _NotUnderstoodError(Exception):
-    """The schema is not understood here: nothing is reported."""
-
-
 def columns_of(ddl: str) -> tuple[Columns | None, list[str]]:
     """Return the columns of a schema (None if it is not understood) and its problems."""
     try:
-        reader = _Reader(tokens(ddl))
-        columns = reader.columns()
+        fields = parse(ddl)
     except SpecError as error:
         return None, [error.message]
-    except _NotUnderstoodError:
+    except DdlError:
         return None, []
-    return columns, reader.problems
+    columns = Columns()
+    for each in fields:
+        columns.add(each.name, each.type.name.lower() if each.type.name in _TYPES else "")
+    return columns, list(_problems(fields))
 
 
-class _Reader:
-    """Reads the tokens of one schema from left to right."""
+def _problems(fields: Iterable[Field]) -> Iterator[str]:
+    for each in fields:
+        yield from _problems_of(each.type, each.name)
 
-    def __init__(self, found: list[Token]) -> None:
-        self._found = found
-        self._at = 0
-        self.problems: list[str] = []
 
-    def columns(self) -> Columns:
-        if self._text() == "struct" and self._text(1) in ("<", "<>"):
-            self._at += 2
-        columns = Columns()
-        self._fields(columns)
-        return columns
-
-    def _fields(self, columns: Columns) -> None:
-        """Read fields up to the end, or to the bracket that closes them."""
-        while self._at < len(self._found) and self._text() != ">":
-            name = self._name()
-            if self._text() == ":":
-                self._at += 1
-            if self._text() in ("", ",", ">"):
-                self.problems.append(f"the column {name} has no type")
-                columns.add(name, "")
-            else:
-                columns.add(name, self._type(name))
-            self._rest_of_column()
-            if self._text() == ",":
-                self._at += 1
-
-    def _name(self) -> str:
-        token = self._found[self._at]
-        if not token.name:
-            raise _NotUnderstoodError
-        self._at += 1
-        return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
-
-    def _type(self, column: str) -> str:
-        token = self._found[self._at]
-        word = token.text.lower()
-        if token.kind != "word":
-            raise _NotUnderstoodError
-        self._at += 1
-        if word not in _TYPES:
-            self.problems.append(f"the column {column} is of an unknown type, {token.text}{_meant(word)}")
-            word = ""
-        if self._text() == "(":
-            self._to_closing()
-        elif self._text() == "<>":
-            self._at += 1
-        elif self._text() == "<":
-            self._at += 1
-            self._inner(word, column)
-            if self._text() != ">":
-                raise _NotUnderstoodError
-            self._at += 1
-        return word
-
-    def _inner(self, word: str, column: str) -> None:
-        if word == "struct":
-            self._fields(Columns())
-        elif word in ("array", "map"):
-            self._type(column)
-            if word == "map" and self._text() == ",":
-                self._at += 1
-                self._type(column)
-        else:
-            raise _NotUnderstoodError
-
-    def _rest_of_column(self) -> None:
-        """Skip NOT NULL, COMMENT '…', COLLATE … and the units of an interval."""
-        depth = 0
-        while self._at < len(self._found):
-            text = self._text()
-            if depth == 0 and text in (",", ">"):
-                return
-            depth += {"(": 1, ")": -1}.get(text, 0)
-            self._at += 1
-
-    def _to_closing(self) -> None:
-        while self._at < len(self._found) and self._text() != ")":
-            self._at += 1
-        self._at += 1
-
-    def _text(self, ahead: int = 0) -> str:
-        at = self._at + ahead
-        return self._found[at].text.lower() if at < len(self._found) else ""
+def _problems_of(kind: Type, column: str) -> Iterator[str]:
+    if not kind.name:
+        yield f"the column {column} has no type"
+    elif kind.name not in _TYPES:
+        yield f"the column {column} is of an unknown type, {kind.name}{_meant(kind.name.lower())}"
+    for inner in (kind.key, kind.element):
+        if inner is not None:
+            yield from _problems_of(inner, column)
+    yield from _problems(kind.fields)
 
 
 def _meant(word: str) -> str:
     if word in _ELSEWHERE:
         return f"; Spark calls it {_ELSEWHERE[word]}"
-    close = difflib.get_close_matches(word, _TYPES, n=1)
-    return f"; did you mean {close[0].upper()}?" if close else f"; known are {', '.join(_TYPES).upper()}"
+    close = difflib.get_close_matches(word.upper(), _TYPES, n=1)
+    return f"; did you mean {close[0]}?" if close else f"; known are {', '.join(_TYPES)}"

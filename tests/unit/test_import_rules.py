@@ -233,6 +233,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "sources.files.formats",
         "sources.files.listing",
         "sources.files.storage",
+        "spec.ddl",
     },
     # How a kind is read: by Spark, and by tasks, which make batches of what they read.
     "sources.files.reading": {
@@ -249,6 +250,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "records.checksum",
         "sources.files",
         "spark",
+        "spec.ddl",
         "spec.expressions",
     },
     # What of a spec its kind says.

@@ -14,13 +14,14 @@ import pytest
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
-from eosingest.sources.files.formats.xml.schema import Field, parse
+from eosingest.sources.files.formats.xml.schema import parse
 from eosingest.sources.files.reading import parquet_reader
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.parquet_reader import ParquetReader
 from eosingest.sources.files.reading.parquet_values import EXCEPTION, LEGACY, Calendars, Rules
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import PythonSplit, planned_splits
+from eosingest.spec.ddl import Field
 
 UTC = pa.timestamp("us", "UTC")
 _UUID = pa.uuid() if hasattr(pa, "uuid") else pa.binary(16)  # the oldest pyarrow has none

@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from eosingest.errors import listed
+from eosingest.errors import SpecError, listed
 from eosingest.sources.files.bytes.text_blocks import BadTextError
 from eosingest.sources.files.formats.json_text import has_odd_name
+from eosingest.spec.ddl import DdlError, Type, parse
 
 _NAMED_AT_MOST = 10
 _WAY_ON = 'name them in source.schema, or set source.unknown_fields = "ignore", which leaves them out of the records'
@@ -27,6 +28,25 @@ class KnownFields:
     """The fields that a schema names."""
 
     names: Names
+
+
+def known_fields(ddl: str) -> KnownFields:
+    """Return the fields that a schema names. Raises SpecError for one that is not understood without Spark."""
+    try:
+        return KnownFields(_names_of(Type("STRUCT", fields=parse(ddl))))
+    except DdlError as error:
+        raise SpecError(
+            f"source.schema: {error}",
+            code="bad-expression",
+            hint='nothing was sent; write the type otherwise, or set source.unknown_fields = "ignore"',
+        ) from None
+
+
+def _names_of(kind: Type) -> Names:
+    """Return the names of a type's fields."""
+    if kind.name == "STRUCT":
+        return {field.name: _names_of(field.type) for field in kind.fields}
+    return None if kind.element is None else (_names_of(kind.element),)
 
 
 class UnknownFields:

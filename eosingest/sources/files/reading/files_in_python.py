@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.formats.xml.schema import Field, SchemaError, Type, parse
+from eosingest.sources.files.formats.xml.schema import SchemaError, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns
@@ -24,6 +24,7 @@ from eosingest.spark.python_scan import name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import OtherRows, Scan
 from eosingest.spark.scan_of_plan import ScanOfPlan
+from eosingest.spec.ddl import Field, Type
 
 CASE = "spark.sql.caseSensitive"
 

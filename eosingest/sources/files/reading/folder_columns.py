@@ -12,10 +12,10 @@ from typing import Any
 import pyarrow as pa
 
 from eosingest.errors import FatalError
-from eosingest.sources.files.formats.xml.schema import Field, Type
 from eosingest.sources.files.formats.xml.values import BadValueError, converter
 from eosingest.sources.files.listing.partitions import decoded, folder_values
 from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.spec.ddl import Field, Type
 
 _TYPES: Mapping[str, pa.DataType] = {
     "STRING": pa.string(),

@@ -14,7 +14,7 @@ from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.bytes.file_parts import FilePart
 from eosingest.sources.files.formats.inspection import Check, Finding, error_of, inspect, look, needs_inspection, parts
-from eosingest.sources.files.formats.unknown_fields import KnownFields
+from eosingest.sources.files.formats.unknown_fields import KnownFields, known_fields
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
@@ -83,8 +83,6 @@ def _fields(read: ReadSettings) -> KnownFields | None:
     """Return the only fields that JSON may have, None if there may be others."""
     if read.format != "json" or read.schema is None or not read.refuses_unknown:
         return None
-    from eosingest.sources.files.reading.known_fields import known_fields  # pyarrow takes 0.2 s
-
     return known_fields(read.schema)
 
 

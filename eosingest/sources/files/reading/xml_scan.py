@@ -16,7 +16,7 @@ from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.formats.xml.document import XmlCheck
-from eosingest.sources.files.formats.xml.schema import Field, Type, parse
+from eosingest.sources.files.formats.xml.schema import parse
 from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.folder_columns import FolderColumns
@@ -25,7 +25,7 @@ from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.xml_reader import XmlReader
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import naming, refuse_our_names
-from eosingest.spec.expressions import quote_name
+from eosingest.spec.ddl import Field, Type
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class XmlScan(FilesInPython):
         refuse_our_names("source.schema", [field.name for field in given])
         with naming("source.schema"):
             of_spark = from_ddl(self.read.schema or "")
-        if of_spark != from_ddl(", ".join(f"{quote_name(field.name)} {field.type.ddl}" for field in given)):
+        if of_spark != from_ddl(", ".join(field.ddl for field in given)):
             raise SpecError(
                 f"source.schema: Spark reads it as {of_spark.simpleString()}, and eosingest does not",
                 code="bad-expression",

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eosingest.sources.files.formats.xml.schema import Field, Type
 from eosingest.sources.files.formats.xml.values import WHITE, converter
+from eosingest.spec.ddl import Field, Type
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from eosingest.sources.files.formats import times
-from eosingest.sources.files.formats.xml.schema import Type
+from eosingest.spec.ddl import Type
 
 WHITE = " \t\r\n"  # white space in XML
 _WHOLE = re.compile(r"[+-]?[0-9]+")
