@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import random
 from collections.abc import Iterator
@@ -250,6 +251,17 @@ def test_names_that_are_there_twice_as_pythons_decoder_sees_them() -> None:
         assert twice <= set(lines_to_parse("\n".join(lines))), lines
         refused += len(twice)
     assert refused > 1000
+
+
+def test_a_line_with_all_names_of_the_others_twice() -> None:
+    """Breaks when the names of such a line are taken for those of two lines that are alike."""
+    for names in (["n"], ["a", "b"], ["a", "b", "c"]):
+        fields = ", ".join(f'"{name}": 1' for name in names)
+        for times in (2, 3):
+            lines = [f"{{{fields}}}", f"{{{', '.join([fields] * times)}}}", f"{{{fields}}}"]
+            for order in itertools.permutations(lines):
+                found = lines_to_parse("".join(f"{line}\n" for line in order))
+                assert order.index(lines[1]) in found, order
 
 
 def test_lines_that_are_not_parsed_for_names() -> None:

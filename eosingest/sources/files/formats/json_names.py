@@ -99,7 +99,8 @@ def _are_alike(hashes: npt.NDArray[np.uint64], lines: npt.NDArray[np.int64]) -> 
     if len(hashes) % per_line:
         return False
     rows, of_line = hashes.reshape(-1, per_line), lines.reshape(-1, per_line)
-    alike = (rows == rows[:1]).all() and (of_line[:, 0] == of_line[:, -1]).all()
+    in_lines = (of_line[:, 0] == of_line[:, -1]).all() and (of_line[1:, 0] > of_line[:-1, 0]).all()
+    alike = in_lines and (rows == rows[:1]).all()
     return bool(alike and len(np.unique(rows[:1])) == per_line) or not len(rows)
 
 
