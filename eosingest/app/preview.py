@@ -34,7 +34,7 @@ _ITEMS_AT_MOST = 20  # if `where` takes no row of these, stop: the user is waiti
 
 def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[], int | None]) -> PreviewReport:
     """Return the schema and the first `rows` records. Raises the errors that a run would raise before it sends anything."""
-    parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
+    parts = assemble(spec, observer, check_of(interrupted), asks_brokers=False)
     plan = parts.first_plan()
     report = PreviewReport(
         job=spec.name,
@@ -61,7 +61,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
 
     Raises the errors that a run would raise; a SpecError about a key of the spec names its line.
     """
-    parts = assemble(spec, observer, _check_of(interrupted), asks_brokers=False)
+    parts = assemble(spec, observer, check_of(interrupted), asks_brokers=False)
     plan = parts.first_plan()
     if not plan.items:
         return f"Spark was not started: there is no {plan.wording.item} with data in it"
@@ -89,7 +89,9 @@ def _with_line(error: SpecError, spec: Spec) -> SpecError:
     return SpecError(message, code=error.code, hint=error.hint, problems=[message], details=[detail])
 
 
-def _check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
+def check_of(interrupted: Callable[[], int | None]) -> Callable[[], None]:
+    """Return a function that raises InterruptedRunError once there was a signal."""
+
     def check() -> None:
         number = interrupted()
         if number is not None:

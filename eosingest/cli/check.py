@@ -33,11 +33,19 @@ def check(
             help="Let Spark check schema, options and expressions too, with the existing data.",
         ),
     ] = False,
+    read: Annotated[
+        bool,
+        typer.Option(
+            "--read",
+            envvar="EOSINGEST_READ",
+            help="Read the source as a run would, without a broker, and report what a run would refuse.",
+        ),
+    ] = False,
     output: Output = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> Action:
-    """Check a spec, offline: all mistakes at once, each with its line; expressions too."""
+    """Check a spec, offline: all mistakes at once, each with its line; expressions too. With --read, the source as well."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.app.inspect import check as check_spec
@@ -46,6 +54,8 @@ def check(
         notes = tuple(check_spec(loaded))
         if with_spark:
             notes += (_ask_spark(loaded, renderer),)
+        if read:
+            notes += tuple(_read(loaded, renderer))
         file = spec_file(spec)
         data = {"file": str(file), "valid": True, **_values(loaded), "notes": list(notes)}
         lines = (f"{file}: the spec is valid", *formatting.table(_summary(loaded)))
@@ -62,6 +72,16 @@ def _ask_spark(spec: Spec, renderer: Renderer) -> str:
     signals.install()
     with Watcher(renderer) as watcher:
         return ask_spark(spec, watcher, signals.received)
+
+
+def _read(spec: Spec, renderer: Renderer) -> list[str]:
+    """Return notes on what was read. Raises the error with which a run would end before it sends anything."""
+    from eosingest.app.read_check import read_source
+
+    signals = Signals(renderer.line_from_signal_handler)
+    signals.install()
+    with Watcher(renderer) as watcher:
+        return read_source(spec, watcher, signals.received)
 
 
 def _values(spec: Spec) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from eosingest.errors import FatalError, listed
 from eosingest.sniff.convert import command
 from eosingest.sniff.input import Opened
 from eosingest.sniff.result import Column, Found, is_kept_by_double, quoted, same_but_for_case
-from eosingest.sources.files.formats.json_scan import NameTwiceError, once
+from eosingest.sources.files.formats.json_names import NameTwiceError, once
 
 _NULL, _LONG = "null", "BIGINT of more digits than DOUBLE is sure to keep"
 # What becomes STRING, which keeps any JSON as it is written, and the note that says so.

@@ -20,7 +20,7 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.spark import avro_jar, causes, executors, failures, required_settings, session
 from eosingest.spark.executors import LossWatch
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Scan
+from eosingest.spark.scan import Scan, tasks_of
 from eosingest.spec.masters import attempts_of_tasks, is_local
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class SparkLauncher:
             slots = executors.most_tasks(self._spark)
             most_tasks = 1 if settings.whole else slots
             inspected = interruptible.begin(
-                lambda: scan.inspect(self._spark.context, plan, direct=direct is not None, slots=slots),
+                lambda: scan.inspect(tasks_of(self._spark.context), plan, direct=direct is not None, slots=slots),
                 "spark-inspect",
             )
             if direct is not None:

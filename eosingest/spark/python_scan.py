@@ -34,7 +34,7 @@ from eosingest.spark.record_columns import (
     SPLIT,
     RecordSettings,
 )
-from eosingest.spark.scan import Direct, OtherRows, SplitFrame
+from eosingest.spark.scan import Direct, OtherRows, SplitFrame, Tasks
 from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spec.expressions import quote_name
 
@@ -99,7 +99,7 @@ class PythonScan:
         reader = self.narrowed(bare.names) if self.narrowed is not None else self.reader
         return Direct(StraightReader(reader, bare, self.position), planned_splits(plan), self.schema)
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """Do nothing: columns that have types cannot be misread."""
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:

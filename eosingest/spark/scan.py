@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -18,7 +18,17 @@ from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.spark.direct import DirectReader, DirectSplit
 
+if TYPE_CHECKING:
+    from eosingest.spark.python_scan import PythonScan
+
 CheckItems: TypeAlias = Callable[[Iterable[PlannedSplit]], None]
+# Calls a function, which is pickled, with the items, dealt to so many tasks; returns what it yields.
+Tasks: TypeAlias = Callable[[Callable[[Iterable[Any]], Iterable[Any]], Sequence[Any], int], list[Any]]
+
+
+def tasks_of(context: Any) -> Tasks:
+    """Return the tasks of a SparkContext."""
+    return lambda function, items, count: context.parallelize(items, count).mapPartitions(function).collect()
 
 
 class SplitFrame(Protocol):
@@ -110,8 +120,8 @@ class Scan(Protocol):
     def direct(self, plan: Plan) -> Direct | None:
         """Return how tasks read the pending splits themselves; None if Spark has to read them."""
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
-        """Check, before anything is sent, for data that readers would misread. `slots`: how many tasks run at a time."""
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
+        """Check, before anything is sent, for data that readers would misread. `slots`: how many of `tasks` run at a time."""
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """Raise ChangedError if the `pinned` schema (DDL) was inferred and no longer fits the data of the plan."""
@@ -139,3 +149,11 @@ class Scan(Protocol):
 
     def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
         """Return the error for a failure of the source in the `text` of a Spark error; None for any other failure."""
+
+
+@runtime_checkable
+class ReadWithoutSpark(Scan, Protocol):
+    """A Scan whose splits can be read without a JVM."""
+
+    def without_spark(self, plan: Plan) -> PythonScan | None:
+        """Return the scan of a plan; None if the types of its columns are inferred from its rows."""

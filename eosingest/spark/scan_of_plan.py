@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from eosingest.errors import EosingestError, listed
 from eosingest.protocol.plan import Plan
 from eosingest.spark.python_scan import SCAN_NODES, PythonRows, PythonScan
-from eosingest.spark.scan import Direct, OtherRows, Scan
+from eosingest.spark.scan import Direct, OtherRows, Scan, Tasks
 
 
 class ScanOfPlan(ABC):
@@ -35,7 +34,7 @@ class ScanOfPlan(ABC):
         """See `PythonScan.direct`."""
         return self.of(plan).direct(plan)
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:  # noqa: B027 - nothing is to be done
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:  # noqa: B027 - nothing is to be done
         """Do nothing: columns that have types cannot be misread."""
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:  # noqa: B027 - nothing is to be done

@@ -43,3 +43,21 @@ def test_a_json_array(job: Job) -> None:
     )
     assert_refused(job.run(), 7, "bad-data", "data/a.json: line 1", "JSON array", "jq -c '.[]'")
     assert job.records() == []
+
+
+@pytest.mark.slow
+def test_without_the_inspection(job: Job) -> None:
+    """A name that an object has twice is a bad row then, never sent with its last value; the other rows are sent."""
+    (job.data / "a.json").write_text('{"n": 1}\n{"n": 2, "n": 3}\n{"n": 4}\n')
+    write_tables(
+        job,
+        source='format = "json"\npath = "data"\nschema = "n BIGINT"',
+        record='value = "CAST(n AS STRING)"',
+        head=f'on_error = {{ topic = "{job.name}-dead", max = 1, create = {{ partitions = 1 }} }}',
+    )
+    assert_refused(job.run(), 7, "bad-data", 'line 2: an object has the name "n" twice')
+    assert_refused(job.run("check", "--read"), 7, "bad-data", 'line 2: an object has the name "n" twice')
+    with edited(job.spec, 'path = "data"', 'path = "data"\ninspect = false'):
+        assert job.run("check", "--read").exit_code == 0
+        assert_done(job.run(), 2)
+    assert sorted(record.value or b"" for record in job.records()) == [b"1", b"4"]

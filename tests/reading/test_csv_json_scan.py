@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from eosingest.errors import FatalError
 from eosingest.sources.files.formats.csv_header import first_row, names_of
 from eosingest.sources.files.formats.inspection import inspect
-from eosingest.sources.files.formats.json_names import lines_to_parse
+from eosingest.sources.files.formats.json_names import lines_to_parse, with_names_twice
 from eosingest.sources.files.formats.options import refused_options
 from eosingest.sources.files.formats.text_checks import BadTextError, check_text
 from eosingest.sources.files.listing.source_file import SourceFile
@@ -121,17 +122,21 @@ def test_two_characters_that_look_like_an_end_of_line() -> None:
         assert "look like an end of line" in bad.message
 
 
-def test_a_header_behind_the_first_split() -> None:
+def test_a_header_after_the_first_split(tmp_path: Path) -> None:
     options = {"header": "true", "comment": "#"}
+
+    def header(data: bytes, split_size: int | None) -> list[str | None] | None:
+        (tmp_path / "a.csv").write_bytes(data)
+        return first_row(listed_file(tmp_path / "a.csv"), options, split_size)
+
     for start in (b"#" * 3000 + b"\n", b"\n" * 3000, b"# x\r\n" * 600):
-        bad = found("csv", start + b"a,b\n1,2\n", options, first_split=1024)
-        assert bad is not None
-        assert "header begins at byte" in bad.message
-        assert found("csv", start + b"a,b\n1,2\n", options, first_split=4096) is None
-        assert found("csv", start + b"a,b\n1,2\n", options) is None
+        with pytest.raises(FatalError, match="header begins at byte 3,00"):
+            header(start + b"a,b\n1,2\n", 1024)
+        assert header(start + b"a,b\n1,2\n", 4096) == header(start + b"a,b\n1,2\n", None) == ["a", "b"]
     at_the_border = b"#" * 1023 + b"\n" + b"a,b\n1,2\n"  # a line that begins at a split's end is that split's
-    assert found("csv", at_the_border, options, first_split=1024) is None
-    assert found("csv", b"#" + at_the_border, options, first_split=1024) is not None
+    assert header(at_the_border, 1024) == ["a", "b"]
+    with pytest.raises(FatalError, match="byte 1,025"):
+        header(b"#" + at_the_border, 1024)
 
 
 REFUSED_JSON: list[tuple[bytes, dict[str, str], int, str]] = [
@@ -248,20 +253,24 @@ def test_names_that_are_there_twice_as_pythons_decoder_sees_them() -> None:
         ]
         lines = [*lines, chance.choice(("", "x", '{"a', '{"a":"', "[]")), chance.choice(some)]
         twice = {number for number, line in enumerate(lines) if _has_a_name_twice(line)}
-        assert twice <= set(lines_to_parse("\n".join(lines))), lines
+        assert twice <= set(lines_to_parse("\n".join(lines).encode())), lines
         refused += len(twice)
+        spread = [line.replace(":", ":\n") for line in lines]
+        for texts in (lines, spread):
+            twice = {number for number, line in enumerate(texts) if _has_a_name_twice(line)}
+            assert twice <= with_names_twice([line.encode() for line in texts]), texts
     assert refused > 1000
 
 
-def test_a_line_with_all_names_of_the_others_twice() -> None:
-    """Breaks when the names of such a line are taken for those of two lines that are alike."""
-    for names in (["n"], ["a", "b"], ["a", "b", "c"]):
-        fields = ", ".join(f'"{name}": 1' for name in names)
-        for times in (2, 3):
-            lines = [f"{{{fields}}}", f"{{{', '.join([fields] * times)}}}", f"{{{fields}}}"]
-            for order in itertools.permutations(lines):
-                found = lines_to_parse("".join(f"{line}\n" for line in order))
-                assert order.index(lines[1]) in found, order
+def test_lines_of_few_names() -> None:
+    """All pairs and triples: breaks when the names of one line are taken for those of several that are alike."""
+    fields = ['"a": 1', '"b":1', '"a":{"a":1}']
+    lines = [f"{{{', '.join(some)}}}" for length in range(4) for some in itertools.product(fields, repeat=length)]
+    doubled = {line for line in lines if _has_a_name_twice(line)}
+    short = [line for line in lines if line.count(",") < 2]
+    for some in (*itertools.product(lines, repeat=2), *itertools.product(short, repeat=3)):
+        twice = {number for number, line in enumerate(some) if line in doubled}
+        assert twice <= set(lines_to_parse("".join(f"{line}\n" for line in some).encode())), some
 
 
 def test_lines_that_are_not_parsed_for_names() -> None:
@@ -275,7 +284,7 @@ def test_lines_that_are_not_parsed_for_names() -> None:
     for rows in (usual, *([row] for row in usual)):
         for separators in ((",", ":"), (", ", ": ")):
             text = "".join(json.dumps(row, separators=separators) + "\n" for row in rows)
-            assert lines_to_parse(text) == [], text
+            assert lines_to_parse(text.encode()) == [], text
 
 
 def test_names_that_are_there_twice_far_down() -> None:

@@ -26,6 +26,7 @@ from eosingest.errors import EosingestError, SpecError
 from eosingest.protocol.plan import make_plan
 from eosingest.sniff import input as sniffed
 from eosingest.spark.record_columns import CORRUPT, record_frame
+from eosingest.spark.scan import tasks_of
 from eosingest.spark.settings import record_settings
 from eosingest.spec import load
 from tests.support.reading.lab import Lab, _lines, lab  # noqa: F401 - a fixture
@@ -61,7 +62,7 @@ def values(file: Path, lab: Lab) -> list[bytes | None]:  # noqa: F811
     source, scan, records = source_of(spec), scan_of(spec), record_settings(spec, {})
     plan = make_plan(source, {}, spec.source.split_size, source.plan())
     direct: Any = scan.direct(plan)
-    scan.inspect(lab.spark.sparkContext, plan, direct=direct is not None, slots=2)
+    scan.inspect(tasks_of(lab.spark.sparkContext), plan, direct=direct is not None, slots=2)
     if direct is not None:
         return _lines(plan, None)
     for name, value in spec.spark.conf.items():

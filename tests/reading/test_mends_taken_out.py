@@ -18,6 +18,7 @@ from eosingest.sources.files.bytes import codecs, magic, text_blocks
 from eosingest.sources.files.formats import (
     avro_container,
     csv_check,
+    csv_header,
     json_scan,
     text_checks,
     whole_csv,
@@ -85,6 +86,10 @@ def _both(*patches: Patch) -> Patch:
 
 def _nothing(*_: Any, **__: Any) -> None:
     return None
+
+
+def _any_first_row(file: Any, options: Any, split_size: int | None = None) -> Any:
+    return csv_header.first_row(file, options)
 
 
 def _false(*_: Any, **__: Any) -> bool:
@@ -179,7 +184,7 @@ SWITCHES = [
         ("csv/odd/",),
         ("in quotes", "unclosed", *_DOUBLED),
     ),
-    Switch("a header may be in any split", _set(csv_check.CsvCheck, "_find_header", _nothing), ("csv/header/behind",)),
+    Switch("a header may be in any split", _set(csv_scan, "first_row", _any_first_row), ("csv/header/behind",)),
     Switch(
         "what cannot be decoded is replaced",
         _both(

@@ -25,6 +25,7 @@ from eosingest.sources.files.reading.scan import spark_conf
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import session
 from eosingest.spark.record_columns import CORRUPT, record_frame
+from eosingest.spark.scan import tasks_of
 from eosingest.spark.session import Spark
 from tests.support.compressed import COMPRESS, SKIPPABLE, independently, rows_of, text_of, zstd
 
@@ -73,7 +74,7 @@ def plan_of(folder: Path, format: str) -> Plan:
 def read(spark: SparkSession, settings: ReadSettings, folder: Path) -> list[bytes]:
     """Return the values of the records of a folder's files, having looked at the files as a run does."""
     plan = plan_of(folder, settings.format)
-    inspect_pending(spark.sparkContext, settings, plan, as_lines=False, slots=2)
+    inspect_pending(tasks_of(spark.sparkContext), settings, plan, as_lines=False, slots=2)
     rows = record_frame(file_rows(spark, settings, plan, None), settings).records.select("value", CORRUPT).collect()
     assert all(row[CORRUPT] is None for row in rows)
     return [bytes(row.value) for row in rows]
@@ -184,10 +185,10 @@ def test_damage_is_found_by_tasks(tmp_path: Path, spark: SparkSession) -> None:
     (tmp_path / "plain.json").write_bytes(text_of("json", 10))
     plan = plan_of(tmp_path, "json")
     with pytest.raises(FatalError) as caught:
-        inspect_pending(spark.sparkContext, settings_of("json"), plan, as_lines=False, slots=2)
+        inspect_pending(tasks_of(spark.sparkContext), settings_of("json"), plan, as_lines=False, slots=2)
     assert caught.value.code == "bad-data"
     assert caught.value.message.count("bzip2 stream") == 3
     assert all(f"f{number}.bz2: near byte" in caught.value.message for number in (0, 2, 4))
     (tmp_path / "f0.bz2").write_bytes(gzip.compress(b"x"))
     with pytest.raises(ChangedError):
-        inspect_pending(spark.sparkContext, settings_of("json"), plan, as_lines=False, slots=2)
+        inspect_pending(tasks_of(spark.sparkContext), settings_of("json"), plan, as_lines=False, slots=2)

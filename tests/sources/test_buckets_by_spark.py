@@ -31,6 +31,7 @@ from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.spark.record_columns import record_frame
+from eosingest.spark.scan import tasks_of
 from eosingest.spec import load
 from tests.sources.test_buckets import ODD
 from tests.support.s3proxy import Store
@@ -110,7 +111,7 @@ def _records(spark: SparkSession, folder: Path, where: str, rest: str) -> tuple[
     plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
     scan = scan_of(loaded)
     assert isinstance(scan, FileScan | FilesInPython)
-    scan.inspect(spark.sparkContext, plan, direct=False, slots=2)
+    scan.inspect(tasks_of(spark.sparkContext), plan, direct=False, slots=2)
     frame = scan.frame(spark, plan, None, 2)
     records = record_frame(frame, scan.read)
     splits, partitions = records.source.verified(records.records)

@@ -33,7 +33,7 @@ ROOMS: dict[str, set[str]] = {
         "errors",
         "sources.files.bytes",
         "sources.files.formats.csv_header",
-        "sources.files.formats.json_scan",
+        "sources.files.formats.json_names",
     },
     "broker": {"errors", "host"},
     "spec": {"errors", "records.encoding", "sources.registry"},

@@ -83,6 +83,11 @@ class FileTable(SourceTable):
         description="A field of JSON or XML that schema does not name: error ends the run before it sends anything, ignore"
         " leaves the field out of the rows.",
     )
+    inspect: bool = Field(
+        default=True,
+        description="Read JSON, CSV and XML once before anything is sent, so that text that is not of the format ends the run"
+        " with nothing sent. false reads them once only: such a row is then a bad row, or ends the run where it is met.",
+    )
     compression: (
         Annotated[str, one_of_words(lambda: tuple(CODECS)), WithJsonSchema({"type": "string", "enum": list(CODECS)})]
         | None
@@ -136,7 +141,7 @@ class FileTable(SourceTable):
                 yield Problem(("source", "options", key), text)
             source["options"] = options.canonical_options(entry.name, given)
         if source.get("unknown_fields") == "error":
-            yield from _unseen(entry)
+            yield from _unseen(entry, inspects=source.get("inspect") is not False)
         if "header" in entry.options and not _says_header(given if isinstance(given, dict) else {}):
             yield Problem(
                 ("source", "options"),
@@ -268,8 +273,11 @@ def _paths(source: Mapping[str, Any]) -> list[Any]:
     return [paths] if isinstance(paths, str) else paths if isinstance(paths, list) else []
 
 
-def _unseen(entry: FileFormat) -> Iterator[Problem]:
+def _unseen(entry: FileFormat, *, inspects: bool) -> Iterator[Problem]:
     """Yield why unknown fields would not be found."""
+    if entry.drops_unknown and not inspects:
+        text = 'the inspection finds unknown fields, and inspect = false leaves it out; set unknown_fields = "ignore"'
+        yield Problem(("source", "unknown_fields"), text)
     if not entry.drops_unknown:
         yield Problem(("source", "unknown_fields"), f"has no effect with {entry.name}: it is for json and xml")
 

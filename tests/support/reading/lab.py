@@ -37,6 +37,7 @@ from eosingest.sources.files.source import FileSource
 from eosingest.spark import causes, failures, python_scan
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
+from eosingest.spark.scan import tasks_of
 from tests.support.reading.independent import plain
 from tests.support.warm_spark import cut_by, warm_spark
 
@@ -143,10 +144,10 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
         return []
     if asked.format in SCANS:
         pending = Pending(read, plan, base_path)
-        pending.scan.inspect(None, plan, direct=False, slots=2)
+        pending.scan.inspect(tasks_of(None), plan, direct=False, slots=2)
         return pending
     as_lines = takes_lines(read, {}, plan, base_path)
-    inspect_pending(None, read, plan, as_lines=as_lines, slots=2)
+    inspect_pending(tasks_of(None), read, plan, as_lines=as_lines, slots=2)
     return _lines(plan, line_separator(read)) if as_lines else Pending(read, plan, base_path)
 
 
@@ -215,7 +216,7 @@ class Lab:
             format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0, options=options
         )
         plan = make_plan(source, {}, split_size, source.plan())
-        inspect_pending(None, read, plan, as_lines=False, slots=2)
+        inspect_pending(tasks_of(None), read, plan, as_lines=False, slots=2)
         pending = Pending(read, plan, source.partition_base([entry.item for entry in plan.pending_items]))
         ((rows, corrupt),) = self.read([pending])
         if corrupt:

@@ -226,7 +226,7 @@ def test_every_flag_has_a_variable() -> None:
     assert set(variables) == {
         "--output", "--verbose", "--param", "--set", "--exit-code", "--if-running", "--from-scratch", "--force",
         "--accept-change", "--accept-gap", "--max-bytes-per-second",
-        "--against-source", "--remove-data", "--rows", "--spark", "--number", "--last",
+        "--against-source", "--remove-data", "--rows", "--spark", "--read", "--number", "--last",
         "--bootstrap-servers", "--from", "--quiet", "--idle",
     }  # fmt: skip
     assert all(variables.values()), variables

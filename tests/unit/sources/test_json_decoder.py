@@ -170,3 +170,12 @@ def _parsed(line: bytes) -> Any:
     if line.endswith(b"x") or b'"x"]' in line:
         return line
     return _in_full(json.loads(line.replace(b"{'n':1}", b'{"n":1}')))
+
+
+def test_a_name_twice_is_a_corrupt_row() -> None:
+    """At any depth, also of fields that are not read; a name of two objects is none."""
+    schema = StructType().add("a", LongType())
+    once = b'{"a":1,"o":{"a":2},"l":[{"x":1},{"x":2}]}'
+    twice = [b'{"a":1,"a":2}', b'{"a":1,"o":{"x":1,\n"x":2}}', b'{"a":1,"o":{"\\u0061":1,"a":2}}', b"{'a':1,'a':2}"]
+    assert read(schema, once, *twice, once, names_once=True) == [{"a": 1}, *twice, {"a": 1}]
+    assert read(schema, twice[0]) == [{"a": 2}]

@@ -44,6 +44,7 @@ def test_a_default_written_out_changes_nothing(tmp_path: Path) -> None:
         {"source.split_size": '"1MiB"'},
         {"source.min_age": '"1h"'},
         {"source.unknown_fields": '"ignore"'},
+        {"source.inspect": "false"},
         {"sink.topic": '"u"'},
         {"sink.properties.linger.ms": "5"},
         {"sink.partitioner": '"murmur2_random"'},

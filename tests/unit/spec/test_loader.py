@@ -536,6 +536,7 @@ def test_xml_needs_a_schema_that_it_can_be_read_by(problems: Callable[..., list[
         ('format = "json"\noptions = { timestampFormat = "yyyy-ww" }', "write to_timestamp(COLUMN, 'PATTERN')"),
         ('format = "csv"\nunknown_fields = "error"\noptions = { header = true }', "has no effect with csv"),
         ('format = "parquet"\nunknown_fields = "error"', "has no effect with parquet"),
+        ('format = "json"\nunknown_fields = "error"\ninspect = false', "the inspection finds unknown fields"),
         ('format = "json"\nunknown_fields = "errors"', 'did you mean "error"?'),
     ],
 )

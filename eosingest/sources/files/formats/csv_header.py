@@ -5,9 +5,11 @@ For the schema of the rows (reading/csv_scan.py): a file's header must have the 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from eosingest.errors import FatalError
 from eosingest.sources.files.bytes import codecs
 from eosingest.sources.files.bytes.text_blocks import BadTextError, blocks, layout
 from eosingest.sources.files.formats.csv_rows import Dialect
@@ -28,20 +30,39 @@ def names_of(header: Sequence[str | None], null: str = "", *, case_sensitive: bo
     ]
 
 
-def first_row(file: SourceFile, options: Mapping[str, str]) -> list[str | None] | None:
+def first_row(file: SourceFile, options: Mapping[str, str], split_size: int | None = None) -> list[str | None] | None:
     """Return the fields of a file's first row, its header if it has one; None if it has no row, or is damaged there.
 
-    Raises the errors of `inspection.opened_to_check`.
+    Raises FatalError if the file is cut at `split_size` bytes, and the row begins later: it would be sent as a row. Raises the
+    errors of `inspection.opened_to_check`.
     """
-    dialect, found, grammar = Dialect.of(options), layout("csv", options), Grammar.of(options)
+    dialect = Dialect.of(options)
     try:
         with opened_to_check(file) as opened:
-            pieces = codecs.pieces(opened, file.coded_path)
-            if is_whole("csv", options):
-                rows = (row for text in whole_rows(pieces, options) for row in grammar.each(text))
-            else:
-                lines = (line for block in blocks(pieces, found) for line in found.lines(block.text))
-                rows = filter(dialect.is_row, lines)  # type: ignore[assignment]
-            return next((dialect.fields(row) for row in rows), None)
+            at, row = next(_rows(codecs.pieces(opened, file.coded_path), options, dialect), (0, None))
+            if split_size is not None and file.splittable and at > split_size:
+                raise FatalError(
+                    f"{file.name}: the header begins at byte {at:,}, after the first split, and would be sent as a row",
+                    code="bad-data",
+                    hint="nothing of this run was sent; take the lines before it out, or set source.split_size above it",
+                )
+            return None if row is None else dialect.fields(row)
     except (BadTextError, codecs.DamagedError):
         return None  # the inspection reports it
+
+
+def _rows(pieces: Iterator[bytes], options: Mapping[str, str], dialect: Dialect) -> Iterator[tuple[int, str]]:
+    """Yield the rows, each with the byte at which it begins; 0 where a file is read as a whole."""
+    if is_whole("csv", options):
+        grammar = Grammar.of(options)
+        yield from ((0, row) for text in whole_rows(pieces, options) for row in grammar.each(text))
+        return
+    found = layout("csv", options)
+    ends = re.compile("\r\n|\r|\n" if found.separator is None else re.escape(found.separator))
+    for block in blocks(pieces, found):
+        begin = 0
+        for line in found.lines(block.text):
+            if dialect.is_row(line):
+                yield block.offset + len(block.text[:begin].encode(found.encoding)), line
+            end = ends.search(block.text, begin)
+            begin = len(block.text) if end is None else end.end()

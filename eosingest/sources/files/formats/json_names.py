@@ -1,13 +1,20 @@
-"""Finds lines of JSON in which an object may have a name twice: json_scan.py parses them, and no others.
+"""Finds lines of JSON in which an object has a name twice, of which decoders keep the last value.
 
 numpy finds the names of a block of lines, by the colons after quotes, and compares those of a line by their ends and lengths.
-Where names of a line are alike, it compares only those of the same object. A line that is left out has no name twice.
+Where names of a line are alike, it compares only those of the same object. A line that is left out has no name twice; the
+others are parsed by Python's json.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+
+from eosingest.sources.files.formats.json_text import parsed
 
 LF, BACKSLASH = 10, 92
 _WORD = 8  # bytes of a name that are compared, at its start and at its end
@@ -19,13 +26,29 @@ _KINDS[[ord(" "), ord("\t"), ord("\r")]] = _BLANK
 _KINDS[ord(":")] = _COLON
 
 
-def lines_to_parse(text: str) -> list[int]:
+class NameTwiceError(Exception):
+    """An object of JSON has a name twice."""
+
+
+def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of JSON (`object_pairs_hook`). Raises NameTwiceError if a name is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        name = next(name for at, (name, _) in enumerate(pairs) if name in dict(pairs[:at]))
+        raise NameTwiceError(f"an object has the name {json.dumps(name, ensure_ascii=False)} twice")
+    return found
+
+
+ONCE = json.JSONDecoder(object_pairs_hook=once, parse_int=str, parse_float=str)
+
+
+def lines_to_parse(text: bytes) -> list[int]:
     """Return the numbers of lines, from 0, in which an object may have a name twice. Lines end with line feeds."""
     padding = b"\n" + b" " * _WORD
-    data = np.frombuffer(b"%s%s\n%s" % (padding, text.encode(), padding), np.uint8)
+    data = np.frombuffer(b"%s%s\n%s" % (padding, text, padding), np.uint8)
     feeds = np.flatnonzero(data == LF)
     quotes = np.flatnonzero(data == ord('"'))
-    backslashes = np.flatnonzero(data == BACKSLASH) if "\\" in text else quotes[:0]
+    backslashes = np.flatnonzero(data == BACKSLASH) if b"\\" in text else quotes[:0]
     if len(backslashes):
         quotes = quotes[~escaped(data, quotes)]
     named = np.flatnonzero(data[quotes[1:] + 1] == ord(":"))
@@ -39,10 +62,27 @@ def lines_to_parse(text: str) -> list[int]:
         found.append(ends[_again(hashes, _objects(data, ends, in_text))])
         single = np.flatnonzero(data == ord("'"))  # outside of double quotes it is a quote too, and may enclose them
         found.append(single[~in_text(single)])
-    elif "'" in text:
+    elif b"'" in text:
         single = np.flatnonzero(data == ord("'"))
         found.append(single[(data[single + 1] == ord(":")) | _before_blank_colon(data, single)])
     return [int(line) - 1 for line in np.unique(np.searchsorted(feeds, np.concatenate(found)))]
+
+
+def with_names_twice(texts: Sequence[bytes]) -> set[int]:
+    """Return the places of the texts in which an object has a name twice, or may have. A text may go over several lines."""
+    joined = b"\n".join(texts)
+    if joined.count(b"\n") >= len(texts):
+        joined = b"\n".join(text.replace(b"\n", b" ") for text in texts)
+    found = (place for place in lines_to_parse(joined) if place < len(texts))
+    return {place for place in found if _has_name_twice(texts[place])}
+
+
+def _has_name_twice(text: bytes) -> bool:
+    try:
+        parsed(text.decode(errors="replace"), ONCE)
+    except (NameTwiceError, RecursionError):
+        return True
+    return False
 
 
 class _InText:

@@ -8,14 +8,12 @@ twice in an object is found by json_names.py.
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, Block, layout, refuse_zero_bytes
-from eosingest.sources.files.formats.json_names import lines_to_parse
+from eosingest.sources.files.formats.json_names import ONCE, NameTwiceError, lines_to_parse
 from eosingest.sources.files.formats.json_text import REJECTED, WHITE, parsed, value_and_rest
 from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields, decoder_of
 
@@ -28,22 +26,6 @@ _BY_JQ = (
 )
 _LAST_BY_JQ = f"correct it, or, if the last value of a name is meant, {_BY_JQ.format('.')}"
 _MULTI_LINE = f"set source.options.multiLine = true, or {_BY_JQ}"
-
-
-class NameTwiceError(Exception):
-    """An object of JSON has a name twice."""
-
-
-def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Make an object of JSON (`object_pairs_hook`). Raises NameTwiceError if a name is there twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        name = next(name for at, (name, _) in enumerate(pairs) if name in dict(pairs[:at]))
-        raise NameTwiceError(f"an object has the name {json.dumps(name, ensure_ascii=False)} twice")
-    return found
-
-
-_ONCE = json.JSONDecoder(object_pairs_hook=once, parse_int=str, parse_float=str)
 
 
 class JsonScan:
@@ -103,10 +85,10 @@ class JsonScan:
     def _names(self, block: Block, lines: Sequence[str]) -> None:
         """Raise BadTextError if an object has a name twice: the decoder keeps the last value. No line is refused as no JSON."""
         text = self._with_feeds(block.text)
-        for number in range(len(lines)) if text is None else lines_to_parse(text):
+        for number in range(len(lines)) if text is None else lines_to_parse(text.encode()):
             try:
                 if number < len(lines):
-                    parsed(lines[number], _ONCE)
+                    parsed(lines[number], ONCE)
             except NameTwiceError as twice:
                 raise BadTextError(str(twice), line=block.line + number, hint=_LAST_BY_JQ) from None
             except RecursionError:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, encoding_of
-from eosingest.sources.files.formats.json_scan import NameTwiceError, half_pair, once
+from eosingest.sources.files.formats.json_names import NameTwiceError, once
+from eosingest.sources.files.formats.json_scan import half_pair
 from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields
 from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import CharType, DataType, StringType, StructField, StructType, VarcharType
@@ -23,15 +22,15 @@ from eosingest.sources.files.reading import csv_schema
 from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
-from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import WAY_OUT, refuse_outgrown
+from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.reading.typed_text import arrow_type
 from eosingest.spark.python_scan import PythonRows, PythonScan, planned_splits
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
-from eosingest.spark.scan import Direct
+from eosingest.spark.scan import Direct, Tasks
 from eosingest.spec.expressions import quote_name
 
 _AT_A_TIME = 16  # headers
@@ -51,9 +50,9 @@ class CsvScan(FilesInPython):
         """Whether the spec gives no schema."""
         return self.read.schema is None
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """See `inspect_files.inspect_pending`."""
-        inspect_pending(context, self.read, plan, as_lines=False, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def direct(self, plan: Plan) -> Direct | None:
         """See `PythonScan.direct`; None too if no schema is given, or if names are case-sensitive: Spark decides then."""
@@ -90,6 +89,10 @@ class CsvScan(FilesInPython):
         columns = self._given(given) if given is not None else self._inferred(spark, plan)
         return self._with(plan, columns).frame(spark, plan, schema, most_tasks, resumed=resumed)
 
+    def without_spark(self, plan: Plan) -> PythonScan | None:
+        """See `scan.ReadWithoutSpark`."""
+        return None if self.read.schema is None else self.of(plan)
+
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the given schema's columns, followed by those of the folders."""
         return self._with(plan, self._given(self.read.schema or ""))
@@ -114,7 +117,7 @@ class CsvScan(FilesInPython):
         """Return the scan. Raises FatalError if a file's header has other columns, or a folder's value another type."""
         whole, folders = self.with_folders(types, plan)
         rows = whole.fields[: len(whole.fields) - len(folders.fields)]
-        self._check_headers(pending_files(plan), [each.name for each in rows])
+        self._check_headers(plan, [each.name for each in rows])
         columns = {each.name: each.dataType.simpleString().upper() for each in rows}
         columns |= {folder.name: folder.type.ddl for folder in folders.fields}
         reader = CsvReader(self.read.options, self._columns(rows), folders)
@@ -134,16 +137,17 @@ class CsvScan(FilesInPython):
 
     # ---- headers -----------------------------------------------------------------------------------------------------
 
-    def _check_headers(self, files: Sequence[SourceFile], names: Sequence[str]) -> None:
-        """Raise FatalError for files whose headers do not have these names, in this order."""
+    def _check_headers(self, plan: Plan, names: Sequence[str]) -> None:
+        """Raise FatalError for files whose headers do not have these names, in this order, or are not in their first split."""
         if not Dialect.of(self.read.options).header:
             return
         sensitive = is_set(self.conf, CASE)
         fold = str if sensitive else str.lower
         wanted = [*map(fold, names)]
 
-        found = []
-        for file, header in zip(files, _first_rows(tuple(files), tuple(self.read.options.items())), strict=True):
+        found, files = [], tuple(pending_files(plan))
+        headers = _first_rows(files, tuple(self.read.options.items()), plan.split_size)
+        for file, header in zip(files, headers, strict=True):
             if header is None:
                 continue
             given = names_of(header, self.read.options.get("nullValue", ""), case_sensitive=sensitive)
@@ -217,10 +221,12 @@ class CsvScan(FilesInPython):
 
 
 @lru_cache(maxsize=4)
-def _first_rows(files: tuple[SourceFile, ...], options: tuple[tuple[str, str], ...]) -> list[list[str | None] | None]:
+def _first_rows(
+    files: tuple[SourceFile, ...], options: tuple[tuple[str, str], ...], split_size: int
+) -> list[list[str | None] | None]:
     """Return the header of each file, None of one without a row."""
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        return list(pool.map(lambda file: first_row(file, dict(options)), files))
+        return list(pool.map(lambda file: first_row(file, dict(options), split_size), files))
 
 
 def _struct(names: Sequence[str], kinds: Sequence[Kind | None]) -> StructType:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
@@ -153,8 +152,3 @@ def _mergeable(one: DataType | Unreadable, other: DataType | Unreadable) -> bool
 
 def _words(kind: DataType | Unreadable) -> str:
     return kind.words if isinstance(kind, Unreadable) else type_words(kind)
-
-
-def from_ddl(ddl: str) -> StructType:
-    """Return the schema of a DDL text; an empty text has no columns."""
-    return cast(StructType, StructType.fromDDL(ddl)) if ddl else StructType([])

@@ -20,7 +20,7 @@ from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import ReadSettings
-from eosingest.spark.python_scan import name_in_ddl
+from eosingest.spark.python_scan import PythonScan, name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import OtherRows, Scan
 from eosingest.spark.scan_of_plan import ScanOfPlan
@@ -48,6 +48,10 @@ class FilesInPython(ScanOfPlan):
         from eosingest.sources.files.reading.audit_reader import decoded_again
 
         return replace(self, decode=decoded_again), plan, None
+
+    def without_spark(self, plan: Plan) -> PythonScan | None:
+        """See `scan.ReadWithoutSpark`."""
+        return self.of(plan)
 
     def folders(self, plan: Plan) -> list[str]:
         """Return the columns of the plan's `k=v` folders as written; none if the files are in no such tree."""

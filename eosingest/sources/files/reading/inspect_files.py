@@ -1,6 +1,7 @@
-"""Inspects the files that a run will read (formats/inspection.py), in tasks of a Spark job of plain Python.
+"""Inspects the files that a run will read (formats/inspection.py), in tasks.
 
-The launcher (spark/job.py) calls it before the driver commits `running`. The tasks return their findings as values.
+The launcher (spark/job.py) calls it before the driver commits `running`, `check --read` (app/read_check.py) without Spark. The
+tasks return their findings as values.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
@@ -18,6 +18,7 @@ from eosingest.sources.files.formats.unknown_fields import KnownFields, known_fi
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.spark.scan import Tasks
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # up to this much is inspected in the driver: a task takes longer to begin
 _LOOKS = 16  # objects at a time
@@ -49,7 +50,7 @@ class Inspection:
 
 
 def inspect_pending(
-    context: Any, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int, check: Check | None = None
+    tasks: Tasks, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int, check: Check | None = None
 ) -> None:
     """Inspect the pending files. Raises FatalError for findings, ChangedError for a file that changed.
 
@@ -61,15 +62,14 @@ def inspect_pending(
     if refused:
         raise error_of(refused)
     files = [file for file in pending if check or needs_inspection(read.format, read.options, file.coded_path)]
-    if as_lines or not files:
+    if as_lines or not files or not read.inspects:
         return
     inspection = Inspection(read.format, read.options, plan.split_size, check, _fields(read))
     pieces = [(file, part) for file in files for part in parts(file, read.format, read.options)]
     if sum(file.length for file in files) <= _HERE_BYTES and len(files) <= _HERE_FILES:
         results = list(inspection(pieces))
     else:
-        tasks = min(len(pieces), _TASKS_PER_SLOT * slots)
-        results = context.parallelize(pieces, tasks).mapPartitions(inspection).collect()
+        results = tasks(inspection, pieces, min(len(pieces), _TASKS_PER_SLOT * slots))
     findings: dict[str, Finding] = {}  # the first of each file
     for result in results:
         if isinstance(result, EosingestError):

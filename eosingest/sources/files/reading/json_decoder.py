@@ -4,8 +4,7 @@
          └─▶ if it fails: byte order mark, array, number or object as STRING, single quotes, NaN ─▶ rows, or a corrupt row
 
 A row is a msgspec.Struct with the values of the schema's fields as f0, f1 …, or a dict of raw values (`is_raw`);
-json_columns.py makes Arrow columns of them. The decoder reads standard JSON (RFC 8259) to the end of the line. Not found here:
-a name that an object has twice.
+json_columns.py makes Arrow columns of them. The decoder reads standard JSON (RFC 8259) to the end of the line.
 """
 
 from __future__ import annotations
@@ -37,6 +36,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.sources.files.bytes.text_blocks import is_utf_8
+from eosingest.sources.files.formats.json_names import with_names_twice
 from eosingest.sources.files.formats.json_text import REJECTED, has_odd_name, standard
 
 _BITS: Mapping[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
@@ -74,8 +74,14 @@ class Rows:
 class JsonDecoder:
     """Decodes lines by a schema of types that `unread_type` finds none in."""
 
-    def __init__(self, schema: StructType, *, single_quotes: bool = True, words: bool = True) -> None:
-        """Take the schema. `single_quotes` and `words` are read if they are true; see `json_text.standard`."""
+    def __init__(
+        self, schema: StructType, *, single_quotes: bool = True, words: bool = True, names_once: bool = False
+    ) -> None:
+        """Take the schema. `single_quotes` and `words` are read if they are true; see `json_text.standard`.
+
+        `names_once`: a row in which an object has a name twice is corrupt. Otherwise the inspection found none.
+        """
+        self._names_once = names_once
         self._raw = _has_raw(schema)
         strict, lenient = _struct(schema, _LENIENT if self._raw else _STRICT), _struct(schema, _LENIENT)
         self._decode = msgspec.json.Decoder(strict).decode
@@ -86,10 +92,10 @@ class JsonDecoder:
     def rows(self, lines: Sequence[bytes], *, arrays: bool = True) -> Rows:
         """Return the rows of lines in UTF-8: none of a blank line; one for each element of an array, if `arrays`."""
         found = Rows(lenient=self._raw)
-        all_utf_8 = is_utf_8(b"".join(lines))
+        bad = self._bad(lines)
         decode, values, texts = self._decode, found.values, found.texts
-        for line in lines:
-            if not all_utf_8 and not is_utf_8(line):  # the decoder does not look into fields that it leaves out
+        for place, line in enumerate(lines):
+            if place in bad:
                 self._add_corrupt(line, found)
                 continue
             try:
@@ -99,6 +105,11 @@ class JsonDecoder:
                 for text in self.elements(line) if arrays else (line,):
                     self._add(text, found)
         return found
+
+    def _bad(self, lines: Sequence[bytes]) -> set[int]:
+        """Return the places of lines with errors that the decoder does not find: in fields that it leaves out."""
+        found = set[int]() if is_utf_8(b"".join(lines)) else {at for at, line in enumerate(lines) if not is_utf_8(line)}
+        return found | with_names_twice(lines) if self._names_once else found
 
     def elements(self, document: bytes) -> list[bytes]:
         """Return the texts of an array's elements; of anything else its own text, of white space none."""

@@ -69,12 +69,13 @@ class JsonSettings:
 class JsonReader:
     """Reads the rows of splits (`python_scan.ArrowReader`), with a column of corrupt rows (`record_columns.CORRUPT`).
 
-    `folders` are the columns of `k=v` folders, after those of the `schema`.
+    `folders` are the columns of `k=v` folders, after those of the `schema`. `names_once`: see `JsonDecoder`.
     """
 
     schema: StructType
     settings: JsonSettings
     folders: FolderColumns = field(default_factory=FolderColumns)
+    names_once: bool = False
 
     def narrowed(self, names: frozenset[str]) -> JsonReader:
         """Return a reader of only these columns. A value of another column is not checked."""
@@ -86,7 +87,9 @@ class JsonReader:
         file, cut = as_file(split.item), file_split(split.planned.split)
         values = self.folders.of(file)
         settings = self.settings
-        decoder = JsonDecoder(self.schema, single_quotes=settings.single_quotes, words=settings.words)
+        decoder = JsonDecoder(
+            self.schema, single_quotes=settings.single_quotes, words=settings.words, names_once=self.names_once
+        )
         columns = JsonColumns(self.schema, settings.patterns, settings.words)
         is_plain = codec_of(file.coded_path) is None
         end = cut.start + cut.length

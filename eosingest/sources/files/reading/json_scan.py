@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -16,7 +15,6 @@ from eosingest.errors import EosingestError, SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.listing.partitions import partition_base
 from eosingest.sources.files.reading import hadoop_s3
-from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.files_in_python import FilesInPython, ddl_of, is_set
 from eosingest.sources.files.reading.inspect_files import inspect_pending
@@ -25,9 +23,10 @@ from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import read_schema
 from eosingest.sources.files.reading.schema_drift import check_pinned_schema
+from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
-from eosingest.spark.scan import Direct, Scan
+from eosingest.spark.scan import Direct, Scan, Tasks
 from eosingest.spec.expressions import quote_name
 
 
@@ -48,9 +47,9 @@ class JsonScan(FilesInPython):
         """See `PythonScan.direct`; None too if the spec has no schema."""
         return super().direct(plan) if self.read.schema is not None else None
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """See `inspect_files.inspect_pending`."""
-        inspect_pending(context, self.read, plan, as_lines=False, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """See `schema_drift.check_pinned_schema`; a schema that the spec gives is not checked."""
@@ -70,6 +69,10 @@ class JsonScan(FilesInPython):
         scan = replace(self, read=replace(self.read, schema=ddl))
         return scan.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
 
+    def without_spark(self, plan: Plan) -> PythonScan | None:
+        """See `scan.ReadWithoutSpark`."""
+        return None if self.read.schema is None else self.of(plan)
+
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the schema's columns, followed by those of the folders. Raises SpecError if a type is not read."""
         with naming("source.schema"):
@@ -79,7 +82,7 @@ class JsonScan(FilesInPython):
         _refuse_unread(given)
         whole, folders = self.with_folders(given, plan)
         rows = StructType(whole.fields[: len(whole.fields) - len(folders.fields)])
-        reader = JsonReader(rows, JsonSettings.of(self.read.options), folders)
+        reader = JsonReader(rows, JsonSettings.of(self.read.options), folders, names_once=not self.read.inspects)
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
         return PythonScan(self.records, reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 

@@ -21,7 +21,6 @@ from eosingest.sources.files.formats.inspection import opened_to_check
 from eosingest.sources.files.listing.errors import before_sending, is_changed
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.columnar import Footer
-from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.exact_types import merged, refuse_misread, refuse_unreadable
 from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, ddl_of, is_set
 from eosingest.sources.files.reading.parquet_columns import Stored, TypeSettings, stored_columns
@@ -34,6 +33,7 @@ from eosingest.sources.files.reading.parquet_reader import (
 from eosingest.sources.files.reading.parquet_values import CORRECTED, Calendars, Rules
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
+from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.spark.python_scan import PythonRows, PythonScan, arrow_schema
 from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spark.scan import Direct

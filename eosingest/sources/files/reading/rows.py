@@ -21,9 +21,10 @@ from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.listing.partitions import partition_columns, partition_values
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import hadoop_codecs, lossy_values, splits, valid_text
-from eosingest.sources.files.reading.data_schema import Files, from_ddl
+from eosingest.sources.files.reading.data_schema import Files
 from eosingest.sources.files.reading.local_check import LocalCheck
 from eosingest.sources.files.reading.planned_files import pending_files
+from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.sources.files.reading.store_check import StoreCheck
 from eosingest.spark.record_columns import CORRUPT, RecordSettings, naming, refuse_our_names
@@ -40,13 +41,15 @@ _SPLIT_BY_BLOCK = "xxhash64(input_file_name(), input_file_block_start())"
 class ReadSettings(RecordSettings):
     """The settings of the spec with which files are read and records made; `schema` is DDL, or None to infer it.
 
-    `refuses_unknown`: a field that the schema does not name ends the run before anything is sent.
+    `refuses_unknown`: a field that the schema does not name ends the run before anything is sent. `inspects`: the text of the
+    files is read once before anything is sent.
     """
 
     format: str
     options: dict[str, str]
     schema: str | None
     refuses_unknown: bool = False
+    inspects: bool = True
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from eosingest.sources.files.reading.schema_drift import check_pinned_schema
 from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store, below
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct, OtherRows, Scan
+from eosingest.spark.scan import Direct, OtherRows, Scan, Tasks
 
 _READING = re.compile(r"while reading file (?:file:(?://)?(?=/))?((?:/|s3a://|hdfs://)\S+?)\.?\s")
 
@@ -90,9 +90,9 @@ class FileScan:
         splits = _line_splits(plan)
         return Direct(LineReader(line_jobs.line_separator(self.read)), splits, line_jobs.SCHEMA)
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """See `inspect_files.inspect_pending`."""
-        inspect_pending(context, self.read, plan, as_lines=direct, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=direct, slots=slots)
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """See `schema_drift.check_pinned_schema`; a schema that the spec gives is not checked."""
@@ -158,6 +158,7 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         options=table.reader_options(),
         schema=table.ddl,
         refuses_unknown=table.unknown_fields == "error",
+        inspects=table.inspect,
         **vars(records),
     )
     # Readers in Python import Arrow and Kafka's client, which takes a third of a second; Spark's own readers need neither.

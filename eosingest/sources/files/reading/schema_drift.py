@@ -29,9 +29,10 @@ from pyspark.sql.types import (
 
 from eosingest.errors import ChangedError, EosingestError, listed
 from eosingest.protocol.plan import Plan, PlannedItem
-from eosingest.sources.files.reading.data_schema import WITH_FOOTERS, from_ddl
+from eosingest.sources.files.reading.data_schema import WITH_FOOTERS
 from eosingest.sources.files.reading.exact_types import holds, type_words
 from eosingest.sources.files.reading.rows import ReadSettings, read_schema
+from eosingest.sources.files.reading.schema_types import from_ddl
 
 _NAMED_AT_MOST = 10
 _ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ

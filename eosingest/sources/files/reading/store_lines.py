@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
@@ -31,7 +30,7 @@ from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit, bounds_of, opened_lines
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.spark.python_scan import PythonScan, PythonSplit
-from eosingest.spark.scan import Direct
+from eosingest.spark.scan import Direct, Tasks
 
 _LINE = "value"
 
@@ -79,7 +78,7 @@ class StoreLines(FilesInPython):
         splits = [LineSplit(*planned) for planned in file_splits.planned_splits(plan, file_splits.BLOCK)]
         return Direct(LineReader(line_jobs.line_separator(self.read)), splits, line_jobs.SCHEMA)
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """Check names and first bytes; the tasks find damage themselves, by the same decoders.
 
         Raises FatalError for files whose codec no task reads.
@@ -93,7 +92,7 @@ class StoreLines(FilesInPython):
                 code="bad-data",
                 hint="nothing of this run was sent; give them a job with a path that ends so (*.bz2), and leave them out here",
             )
-        inspect_pending(context, self.read, plan, as_lines=True, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=True, slots=slots)
 
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the lines, followed by the folders' texts."""

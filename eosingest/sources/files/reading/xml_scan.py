@@ -8,7 +8,6 @@ Spark's own reader is not used: it compares characters and parses no XML, so tha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -17,14 +16,15 @@ from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.formats.xml.document import XmlCheck
 from eosingest.sources.files.formats.xml.schema import parse
-from eosingest.sources.files.reading.data_schema import from_ddl
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
+from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.reading.xml_reader import XmlReader
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import naming, refuse_our_names
+from eosingest.spark.scan import Tasks
 from eosingest.spec.ddl import Field, Type
 
 
@@ -32,12 +32,12 @@ from eosingest.spec.ddl import Field, Type
 class XmlScan(FilesInPython):
     """How XML files are read. The spec gives the schema."""
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """Read all pending files to their ends, with the parser and types of the run; see `inspect_files.inspect_pending`."""
         reader = self._reader(plan)
         reader.folders.check(pending_files(plan))
         check = XmlCheck(reader.settings, self.read.refuses_unknown)
-        inspect_pending(context, self.read, plan, as_lines=False, slots=slots, check=check)
+        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots, check=check)
 
     def frame(
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False

@@ -1,0 +1,87 @@
+"""Converts schemas, which are Spark DDL, to Spark's types: by Spark, or without it where no JVM runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from pyspark import SparkContext
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    CharType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+    VarcharType,
+)
+
+from eosingest.errors import SpecError
+from eosingest.spec.ddl import DdlError, Field, Type, parse
+
+_PLAIN: Mapping[str, type[DataType]] = {
+    "BOOLEAN": BooleanType,
+    "TINYINT": ByteType,
+    "SMALLINT": ShortType,
+    "INT": IntegerType,
+    "BIGINT": LongType,
+    "FLOAT": FloatType,
+    "DOUBLE": DoubleType,
+    "DATE": DateType,
+    "TIMESTAMP": TimestampType,
+    "TIMESTAMP_LTZ": TimestampType,
+    "TIMESTAMP_NTZ": TimestampNTZType,
+    "STRING": StringType,
+    "BINARY": BinaryType,
+}
+
+
+def from_ddl(ddl: str) -> StructType:
+    """Return the schema of a DDL text; an empty text has no columns. Where no JVM runs, this project's parser reads it.
+
+    Raises SpecError for a schema that it does not understand.
+    """
+    if not ddl:
+        return StructType([])
+    if SparkContext._active_spark_context is not None:
+        return cast(StructType, StructType.fromDDL(ddl))
+    try:
+        return _struct(parse(ddl))
+    except (DdlError, KeyError) as error:
+        raise SpecError(
+            f"source.schema: it is not understood without Spark: {error}",
+            code="bad-expression",
+            hint="nothing was sent; write the types as in Spark's documentation, or use eosingest check --spark",
+        ) from None
+
+
+def _struct(fields: Iterable[Field]) -> StructType:
+    return StructType([StructField(field.name, _type(field.type)) for field in fields])
+
+
+def _type(kind: Type) -> DataType:
+    """Return Spark's type. Raises KeyError for one that is not known."""
+    if kind.name == "STRUCT":
+        return _struct(kind.fields)
+    if kind.name == "ARRAY" and kind.element is not None:
+        return ArrayType(_type(kind.element))
+    if kind.name == "MAP" and kind.key is not None and kind.element is not None:
+        return MapType(_type(kind.key), _type(kind.element))
+    if kind.name == "DECIMAL":
+        return DecimalType(kind.precision, kind.scale)
+    if kind.name in ("CHAR", "VARCHAR") and kind.numbers:
+        return (CharType if kind.name == "CHAR" else VarcharType)(kind.numbers[0])
+    return _PLAIN[kind.name]()
