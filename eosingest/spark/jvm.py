@@ -38,7 +38,7 @@ def java_options(master: str, conf: Mapping[str, str], defaults: Mapping[str, st
 
     Our options follow those of the spec, or of the site's spark-defaults.conf (`defaults`), which they would replace otherwise.
 
-    ORC's timestamps without a zone are read in the JVM's zone, not the session's (measured); upper() follows the JVM's locale.
+    upper() follows the JVM's locale.
 
     A local Spark that runs for seconds in a heap of 1 GiB takes a tenth less time with the parallel collector than with the
     default, G1 (docs/performance.md). A collector that the user chose stays: a JVM with two collectors does not start.

@@ -55,16 +55,13 @@ _OF_EXECUTORS = {
 _HARMLESS = re.compile(
     r"spark\.sql\.(?:adaptive\.|artifact\.|autoBroadcastJoinThreshold|broadcastTimeout|catalog\.|catalogImplementation|cbo\.|codegen\.|debug"
     r"|defaultCatalog|event|exchange\.|execution\.|extensions|hive\.|inMemory|join\.|maxPlanStringLength|metadataCache"
-    r"|objectHashAggregate\.|optimizer\.|orc\.compression|orc\.filterPushdown|parquet\.compression|parquet\.filterPushdown"
+    r"|objectHashAggregate\.|optimizer\.|orc\.|parquet\.compression|parquet\.filterPushdown"
     r"|planChangeLog\.|queryExecutionListeners|redaction\.|shuffle|sources\.default$|statistics\.|streaming\.|thriftserver\."
     r"|thriftServer\.|ui\.|warehouse\.dir)"
 )
 # Hadoop's settings that may change the rows, columns or bytes that Spark reads from a local file. Not included are
 # textinputformat.record.delimiter, which only Hadoop's own jobs use, and those of s3a, which a run sets for its bucket.
-_OF_READERS = (
-    r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl"
-    r"|(hive\.exec\.)?orc\.(skip|tolerate|force|schema|include|kryo|sarg|filter|proleptic|mapred\.input)\..*)$"
-)
+_OF_READERS = r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl)$"
 _HADOOP_DEFAULTS = {
     "io.compression.codecs": "",
     "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs",

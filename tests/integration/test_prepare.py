@@ -135,7 +135,7 @@ def test_killed_while_it_writes(home: Path) -> None:
     """Breaks when a file is taken for an archive because it is there. The JVM writes for a moment: three tries to meet it."""
     for _ in range(3):
         process = start_prepare()
-        wait_for(lambda: any(home.glob("spark/*/orc")), timeout_s=120)
+        wait_for(lambda: any(home.glob("spark/*/json")), timeout_s=120)
         jvm = jvm_of(process)
         wait_for(lambda: any(home.glob("spark/*/fresh.jsa")), timeout_s=120, every_s=0.001)
         with contextlib.suppress(ProcessLookupError):

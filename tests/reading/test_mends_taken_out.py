@@ -32,7 +32,8 @@ from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.listing import partitions
 from eosingest.sources.files.reading import (
     avro_schema,
-    columnar,
+    columnar_scan,
+    columnar_values,
     csv_columns,
     csv_reader,
     csv_scan,
@@ -40,12 +41,12 @@ from eosingest.sources.files.reading import (
     exact_types,
     hadoop_codecs,
     inspect_files,
-    lossy_values,
-    parquet_scan,
+    orc_reader,
     spark_reader,
     valid_text,
     xml_scan,
 )
+from eosingest.sources.files.reading.columnar_values import Calendars
 from eosingest.sources.files.reading.typed_text import TextType
 from eosingest.spark import volatile_casts
 from tests.support.reading import lab as lab_module
@@ -120,8 +121,8 @@ def _options_without(name: str) -> Patch:
 
 
 def _first_file_speaks_for_all() -> Patch:
-    real = data_schema.Files.infer
-    return _set(data_schema.Files, "infer", lambda self, reader, paths, merge: real(self, reader, paths, False))
+    real = columnar_scan.merged
+    return _set(columnar_scan, "merged", lambda footers, *more, case: real(footers[:1], *more, case=case))
 
 
 def _first_schema_speaks_for_all() -> Patch:
@@ -290,17 +291,17 @@ SWITCHES = [
     ),
     # Parquet and ORC
     Switch(
-        "Parquet's types are not compared",
-        _set(parquet_scan, "refuse_misread", _nothing),
-        ("parquet/type/INT as",),
-    ),
-    Switch(
-        "ORC's types are not compared",
-        _set(data_schema, "refuse_misread", _nothing),
-        ("orc/type/BIGINT as", "orc/type/DOUBLE as"),
+        "types of columns are not compared",
+        _set(columnar_scan, "refuse_misread", _nothing),
+        ("parquet/type/INT as", "orc/type/INT as"),
     ),
     Switch("ORC's columns go by any place", _set(exact_types, "_problems_by_place", lambda *_: []), ("orc/place/",)),
-    Switch("old dates of ORC are read", _set(columnar, "_refuse_old_dates", _nothing), ("orc/old/",)),
+    Switch(
+        "old dates of ORC are read",
+        _set(orc_reader.OpenOrc, "calendars", lambda self, place: Calendars()),
+        ("orc/old/",),
+    ),
+    Switch("strings are not checked", _set(columnar_values, "_text", lambda column: column), ("orc/no utf-8/",)),
     Switch(
         "one file's footer speaks for all",
         _first_file_speaks_for_all(),
@@ -340,7 +341,7 @@ SWITCHES = [
     Switch(
         "bytes are a string",
         _set(valid_text, "guarded", lambda rows, stored: rows),
-        ("avro/beyond/string", "orc/no utf-8/"),
+        ("avro/beyond/string",),
     ),
     Switch(
         "keys are addresses",
@@ -360,21 +361,9 @@ SWITCHES = [
     ),
     # Folders
     Switch(
-        "folders are numbers and times",
-        None,
-        ("orc/folders/k=",),
-        conf=(("spark.sql.sources.partitionColumnTypeInference.enabled", "true"),),
-    ),
-    Switch(
-        "folders are what the reader says",
-        _set(lossy_values, "misread_folders", lambda *_: {}),
-        ("orc/folders/k=",),
-        (" as ",),
-    ),
-    Switch(
         "folders are in Spark's characters",
         _set(spark_reader, "_set_folder_values", _nothing),
-        ("orc/folders/utf-8",),
+        ("avro/folders/utf-8",),
     ),
     Switch(
         "folders are in any bytes",
@@ -384,7 +373,7 @@ SWITCHES = [
     Switch(
         "folders take the data's place",
         _set(data_schema.Files, "_refuse_folder_columns", _nothing),
-        ("json/folders/the data", "orc/folders/the data"),
+        ("json/folders/the data",),
     ),
 ]
 

@@ -125,7 +125,6 @@ def test_a_folder_column_that_the_data_has_too(lab: Lab) -> None:  # noqa: F811
     for format, content in (
         ("json", b'{"n":1,"K":2}\n'),
         ("csv", b"n,K\n1,2\n"),
-        ("orc", packed("orc", pa.array([1]), pa.array([2]), names="n,K")),
     ):
         with pytest.raises(FatalError, match="a column K, and the files are in folders"):
             lab.values(format, {"k=1/a.x": content}, options=_HEADER if format == "csv" else {})

@@ -1,6 +1,6 @@
 """What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2; zstandard, lz4, fastavro, lxml, DuckDB.
 
-ORC, which Spark reads, is read by pyarrow; Parquet, which pyarrow reads for a run, by DuckDB.
+ORC and Parquet, which pyarrow reads for a run, are read by Spark and by DuckDB.
 
 The expectation of the table (table.py). A reader returns the rows of a file, or None where it refuses it. Rows of text are
 bytes; other rows are what `json.loads` makes of the record that a run sends of them.
@@ -24,9 +24,11 @@ from typing import Any
 import duckdb
 import fastavro
 import numpy as np
-import pyarrow as pa
-import pyarrow.orc as orc
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
+from eosingest.spec.values import ROW_AS_JSON
 from tests.support.compressed import COMPRESS, independently
 from tests.support.reading.independent_xml import xml_rows
 
@@ -296,20 +298,19 @@ def _short(value: float | None) -> float | None:
 
 
 def _orc(data: bytes, columns: Columns | None) -> list[Any]:
-    """Read as `_parquet` does."""
-    try:
-        table = orc.ORCFile(io.BytesIO(data)).read()
-        found = table.to_pylist(maps_as_pydicts="strict")
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise Refused from error
-    floats = [
-        name for name, kind in zip(table.column_names, table.schema.types, strict=True) if pa.types.is_float32(kind)
-    ]
-    for row in found:
-        row.update((name, _short(row[name])) for name in floats)
-    names = list(table.column_names) if columns is None else list(columns)
-    # ORC's times are moments to Spark, and a record has them with their zone.
-    return [{name: plain(row.get(name), "Z") for name in names} for row in found]
+    """Read as `_parquet` does, by the JVM of the test's Spark: with ORC's library for Java, that of C++ reads for a run."""
+    spark = SparkSession.getActiveSession()
+    assert spark is not None, "ORC is expected only where a Spark runs"
+    with tempfile.NamedTemporaryFile(suffix=".orc") as file:
+        file.write(data)
+        file.flush()
+        try:
+            rows = spark.read.format("orc").load(file.name)
+            found = [json.loads(row[0]) for row in rows.selectExpr(ROW_AS_JSON).collect()]
+            names = rows.columns if columns is None else list(columns)
+        except (Py4JError, PySparkException) as error:
+            raise Refused from error
+    return [{name: row.get(name) for name in names} for row in found]
 
 
 # ---- Avro --------------------------------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
 from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
+from eosingest.sources.files.reading.orc_scan import OrcScan
 from eosingest.sources.files.reading.parquet_scan import ParquetScan
 from eosingest.sources.files.reading.rows import ReadSettings, file_rows
 from eosingest.sources.files.reading.xml_scan import XmlScan
@@ -46,6 +47,7 @@ _LONGEST = 64 << 20
 SCANS: Mapping[str, type[FilesInPython]] = {
     "csv": CsvScan,
     "json": JsonScan,
+    "orc": OrcScan,
     "parquet": ParquetScan,
     "xml": XmlScan,
 }

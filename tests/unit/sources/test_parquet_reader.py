@@ -15,10 +15,10 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.xml.schema import parse
-from eosingest.sources.files.reading import parquet_reader
+from eosingest.sources.files.reading import columnar_reader, parquet_reader
+from eosingest.sources.files.reading.columnar_values import EXCEPTION, LEGACY, Calendars, Rules
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.parquet_reader import ParquetReader
-from eosingest.sources.files.reading.parquet_values import EXCEPTION, LEGACY, Calendars, Rules
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import PythonSplit, planned_splits
 from eosingest.spec.ddl import Field
@@ -156,7 +156,7 @@ def test_a_column_of_folders_that_the_data_has_too(tmp_path: Path, value: int | 
 
 
 def test_batches_are_bounded_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_reader, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(columnar_reader, "BATCH_BYTES", 10_000)
     table = pa.table({"s": ["x" * 3000] * 50, "n": list(range(50))})
     parquet.write_table(table, tmp_path / "a.parquet")
     reader = reader_of(("s", pa.string()), ("n", pa.int64()))

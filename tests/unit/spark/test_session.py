@@ -284,8 +284,6 @@ def refuse(hadoop: dict[str, str], ours: frozenset[str] = frozenset()) -> None:
     "key",
     [
         "io.compression.codecs",
-        "orc.skip.corrupt.data",
-        "hive.exec.orc.skip.corrupt.data",
         "fs.file.impl",
     ],
 )

@@ -69,6 +69,7 @@ def test_other_properties_pass() -> None:
         "spark.sql.parquet.binaryAsString",
         "spark.hadoop.parquet.page.verify-checksum.enabled",
         "spark.sql.orc.filterPushdown",
+        "spark.hadoop.orc.force.positional.evolution",
         "spark.sql.jsonGenerator.ignoreNullFields",
         "spark.ui.showConsoleProgress",
     ],

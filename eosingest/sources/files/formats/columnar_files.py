@@ -22,4 +22,5 @@ ORC = FileFormat(
     is_compressed_inside=True,
     is_by_columns=True,
     has_footers=True,
+    is_read_in_python=True,
 )

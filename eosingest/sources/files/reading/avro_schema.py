@@ -1,6 +1,6 @@
 """Reads the columns of Avro files from each file's own header.
 
-Like columnar.py for ORC: every pending file's header is read before any row, and the JVM is called once for each
+Every pending file's header is read before any row, and the JVM is called once for each
 schema found. Spark itself would use the schema of one of the files, and drop columns that only others have.
 """
 

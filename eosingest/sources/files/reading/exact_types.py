@@ -1,9 +1,8 @@
 """Checks that each column of Parquet, ORC and Avro is read exactly: compares the type to read it as with the file's own type.
 
-Between the footers (columnar.py, avro_schema.py, parquet_columns.py) and the schema that is given, pinned or inferred
-(data_schema.py, parquet_scan.py). Spark silently casts ORC to any given type, with nulls for values that do not fit, and reads
-Avro's numbers as dates and times. Here a type other than the file's own must hold every value of
-the file's own type.
+Between the footers (parquet_columns.py, orc_columns.py, avro_schema.py) and the schema that is given, pinned or inferred
+(data_schema.py, columnar_scan.py). Spark silently reads Avro's numbers as dates and times. Here a type other than the file's
+own must hold every value of the file's own type.
 """
 
 from __future__ import annotations
@@ -258,7 +257,7 @@ def holds(own: DataType, read: DataType, format: str) -> bool:
         return True
     kind, to = type(own), type(read)
     if format == "parquet" and (kind is NullType or (kind, to) == (LongType, DoubleType)):
-        return True  # each value is checked when it is read (parquet_values.py)
+        return True  # each value is checked when it is read (columnar_values.py)
     if format == "avro" and not isinstance(own, DecimalType):
         return (kind, to) in ((IntegerType, LongType), (IntegerType, DoubleType), (FloatType, DoubleType))
     if kind in _DIGITS and to in _DIGITS:

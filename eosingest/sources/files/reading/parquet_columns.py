@@ -1,7 +1,7 @@
 """Reads the columns of Parquet files from their footers, and the type of Spark SQL of each: a closed table.
 
     footer ─▶ Stored: a column as the file stores it ─▶ Footer ─▶ exact_types.py: what a schema may read it as
-                                                  └──▶ parquet_values.py: its values
+                                                  └──▶ columnar_values.py: its values
 
 Used by the driver for all pending files (parquet_scan.py), and by a task for its file (parquet_reader.py).
 """
@@ -30,15 +30,13 @@ from pyspark.sql.types import (
     NullType,
     ShortType,
     StringType,
-    StructField,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
-from eosingest.sources.files.reading.columnar import Unreadable
+from eosingest.sources.files.reading.columnar import UUID, Stored, Unreadable, nested
 
-INT96, UUID = "INT96", "UUID"
+INT96 = "INT96"
 _MOST_DIGITS = 38
 _ROW_METADATA = b"org.apache.spark.sql.parquet.row.metadata"
 _PLAIN: Mapping[pa.DataType, DataType] = {
@@ -69,30 +67,6 @@ class TypeSettings:
     """Settings of the spec's `spark.conf` that give columns another type: times in nanoseconds that of a BIGINT."""
 
     nanos_as_long: bool = False
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A column as a file stores it, or a part of one: an element, a key, a value, a field.
-
-    `kind` is its type in Spark SQL; `leaves` is the number of the file's own columns that it consists of. `physical`: INT96 or
-    UUID, for values that are not read by their type alone.
-    """
-
-    name: str
-    kind: DataType | Unreadable
-    parts: tuple[Stored, ...] = ()
-    physical: str = ""
-
-    @property
-    def leaves(self) -> int:
-        """Return the number of the file's columns."""
-        return sum(part.leaves for part in self.parts) if self.parts else 1
-
-    @property
-    def has_int96(self) -> bool:
-        """Say whether any part is an INT96."""
-        return self.physical == INT96 or any(part.has_int96 for part in self.parts)
 
 
 def stored_columns(parquet: Any, settings: TypeSettings) -> tuple[Stored, ...]:
@@ -126,31 +100,17 @@ def _stored(name: str, kind: Any, leaves: Iterator[Any], settings: TypeSettings)
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_struct(kind):
-        return _nested(name, [_stored(field.name, field.type, leaves, settings) for field in kind])
+        return nested(name, [_stored(field.name, field.type, leaves, settings) for field in kind])
     if any(is_list(kind) for is_list in _LISTS):
-        return _nested(name, [_stored("element", kind.value_type, leaves, settings)], ArrayType)
+        return nested(name, [_stored("element", kind.value_type, leaves, settings)], ArrayType)
     if types.is_map(kind):
         parts = [
             _stored(part, of, leaves, settings) for part, of in (("key", kind.key_type), ("value", kind.item_type))
         ]
-        return _nested(name, parts, MapType)
+        return nested(name, parts, MapType)
     leaf = next(leaves)
     physical = leaf.logical_type.type if leaf.logical_type.type == UUID else leaf.physical_type
     return Stored(name, _leaf(kind, leaf, settings), physical=physical if physical in (INT96, UUID) else "")
-
-
-def _nested(name: str, parts: list[Stored], make: Any = None) -> Stored:
-    unread = [part.kind for part in parts if isinstance(part.kind, Unreadable)]
-    if unread:
-        return Stored(name, Unreadable(unread[0].words), tuple(parts))
-    if make is not None:
-        return Stored(name, make(*(part.kind for part in parts)), tuple(parts))
-    return Stored(name, StructType([StructField(part.name, _known(part)) for part in parts]), tuple(parts))
-
-
-def _known(part: Stored) -> DataType:
-    assert not isinstance(part.kind, Unreadable), part
-    return part.kind
 
 
 def _leaf(kind: Any, leaf: Any, settings: TypeSettings) -> DataType | Unreadable:

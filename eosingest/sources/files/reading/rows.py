@@ -158,8 +158,7 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
             hint=_schema_hint(spark, settings, files[0]),
         )
     with naming("source"):
-        # Without mergeSchema Spark uses one file's schema, and columns vanish.
-        inferred = data.infer(_reader(spark, settings, None), files, merge="mergeSchema" not in settings.options)
+        inferred = data.infer(_reader(spark, settings, None), files)
     data.check(inferred, given=False)
     data.check_values(inferred, read_some)
     return StructType([field for field in inferred.fields if field.name != CORRUPT])

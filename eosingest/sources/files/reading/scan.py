@@ -40,11 +40,9 @@ def spark_conf(split_size: int) -> dict[str, str]:
         "spark.sql.files.minPartitionNum": "1",
         "spark.sql.files.ignoreCorruptFiles": "false",
         "spark.sql.files.ignoreMissingFiles": "false",
-        "spark.sql.sources.useV1SourceList": "json,orc,text",
+        "spark.sql.sources.useV1SourceList": "json,text",
         # The files are listed already; a Spark job of thousands of tasks that lists them again would take longer than the run.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(2**31 - 1),
-        # Spark skips stripes by statistics that ignore NaN, distinguish -0.0 from 0.0, and cut times to milliseconds.
-        "spark.sql.orc.filterPushdown": "false",
         # Hadoop's line reader silently drops longer lines.
         "spark.hadoop.mapreduce.input.linerecordreader.line.maxlength": str(2**31 - 1),
     }
@@ -166,6 +164,10 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         from eosingest.sources.files.reading.parquet_scan import ParquetScan
 
         return ParquetScan(read, records, table.recursive, conf=conf)
+    if table.format == "orc":
+        from eosingest.sources.files.reading.orc_scan import OrcScan
+
+        return OrcScan(read, records, table.recursive, conf=conf)
     if table.format == "csv":
         from eosingest.sources.files.reading.csv_scan import CsvScan
 

@@ -32,7 +32,6 @@ _READERS = {
     "avro": "org.apache.spark.sql.avro.AvroFileFormat",
     "binaryFile": f"{_DATASOURCES}.binaryfile.BinaryFileFormat",
     "json": f"{_DATASOURCES}.json.JsonFileFormat",
-    "orc": f"{_DATASOURCES}.orc.OrcFileFormat",
     "text": f"{_DATASOURCES}.text.TextFileFormat",
 }
 # Otherwise Spark may drop the files of an index, and list the bucket itself.

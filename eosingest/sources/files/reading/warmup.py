@@ -10,16 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.rows import ReadSettings
-from eosingest.sources.files.reading.scan import FileScan, spark_conf
+from eosingest.sources.files.reading.scan import spark_conf
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import plan_checks
 from eosingest.spark.record_columns import record_frame
-from eosingest.spark.scan import Scan
 
 _SPLIT_SIZE = 1 << 20
 _SCHEMA = "id BIGINT, name STRING, amount DOUBLE"
 _ROWS = 20_000  # enough for the JVM's interpreter to execute the code of a run
-_FORMATS = ("json", "orc")
 
 
 class FileRehearsal:
@@ -30,18 +28,17 @@ class FileRehearsal:
         return spark_conf(_SPLIT_SIZE)
 
     def records(self, spark: SparkSession, folder: Path) -> Iterator[DataFrame]:
-        """Write files of each format, and yield the record columns of their rows."""
+        """Write JSON files, and yield the record columns of their rows."""
         rows = spark.range(_ROWS).selectExpr("id", "concat('name ', id) AS name", "id / 7 AS amount")
-        for format in _FORMATS:
-            rows.write.format(format).save(str(folder / format))
-            yield _records(spark, format, folder / format)
+        rows.write.json(str(folder / "json"))
+        yield _records(spark, folder / "json")
 
 
-def _records(spark: SparkSession, format: str, folder: Path) -> DataFrame:
-    source = FileSource(format=format, paths=[f"{folder}/part-*.{format}*"], directory=folder, root=None, min_age_s=0.0)
+def _records(spark: SparkSession, folder: Path) -> DataFrame:
+    source = FileSource(format="json", paths=[f"{folder}/part-*.json*"], directory=folder, root=None, min_age_s=0.0)
     plan = make_plan(source, {}, _SPLIT_SIZE, source.plan())
     read = ReadSettings(
-        format=format,
+        format="json",
         options={},
         schema=_SCHEMA,
         where="amount > 1",
@@ -51,7 +48,7 @@ def _records(spark: SparkSession, format: str, folder: Path) -> DataFrame:
         headers={},
         timestamp=None,
     )
-    scan: Scan = JsonScan(read, read) if format == "json" else FileScan(read, {})
+    scan = JsonScan(read, read)
     frame = record_frame(scan.frame(spark, plan, None, 2), read)
     plan_checks.check_narrow(frame.records, scan.scan_nodes)
     frame.source.verified(frame.records)

@@ -1,6 +1,6 @@
-"""Gives the values of a Parquet column the type of the schema: exactly, or not at all.
+"""Gives the values of a column the type of the schema: exactly, or not at all.
 
-    Arrow array of the file, and what it is (parquet_columns.py) ─▶ converted ─▶ Arrow array of the schema's type
+    Arrow array of the file, and what it is (columnar.Stored) ─▶ converted ─▶ Arrow array of the schema's type
 
 Which types a column may be read as is decided before (exact_types.py); a value that its type does not hold is refused here.
 """
@@ -8,7 +8,7 @@ Which types a column may be read as is decided before (exact_types.py); a value 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
-from eosingest.sources.files.reading.parquet_columns import UUID, Stored
+from eosingest.sources.files.reading.columnar import UUID, Stored
 
 CORRECTED, LEGACY, EXCEPTION = "CORRECTED", "LEGACY", "EXCEPTION"
 _DAY_US = 86_400_000_000
@@ -32,7 +32,7 @@ _SWITCH_DAYS = np.array(
 )
 _SHIFTS = np.array([2, 1, 0, -1, -2, -3, -4, -5, -6, -7, -8, -9, -10, 0])
 _SPARK_VERSION, _SPARK_ZONE = b"org.apache.spark.version", b"org.apache.spark.timeZone"
-_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+UTC_ZONES = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "Zulu", "UCT", "Universal")
 
 
 class UnfitValueError(Exception):
@@ -63,10 +63,14 @@ class Calendars:
 
 @dataclass(frozen=True)
 class Rules:
-    """How values are read: `case`: names of fields are case-sensitive."""
+    """How values are read: `case`: names of fields are case-sensitive.
+
+    `leaf` converts an array that is not nested, as `plain` does, which is the default.
+    """
 
     case: bool = False
     calendars: Calendars = Calendars()
+    leaf: Callable[[Any, Stored, Any, Calendars], Any] | None = None
 
     def folded(self, name: str) -> str:
         """Return a name as it is compared."""
@@ -96,7 +100,7 @@ def converted(column: Any, stored: Stored, target: Any, rules: Rules) -> Any:
         made = converted(values, stored.parts[0], target.value_type, rules)
         return pa.ListArray.from_arrays(offsets, made, type=target)
     try:
-        return _plain(column, stored, target, rules.calendars)
+        return (rules.leaf or plain)(column, stored, target, rules.calendars)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise UnfitValueError(f"a value does not fit the type {target}") from None
 
@@ -130,7 +134,8 @@ def _offsets(column: Any) -> tuple[Any, int, int]:
     return pa.array((offsets - start).astype(np.int32), mask=is_null), start, end
 
 
-def _plain(column: Any, stored: Stored, target: Any, calendars: Calendars) -> Any:
+def plain(column: Any, stored: Stored, target: Any, calendars: Calendars) -> Any:
+    """Return an array that is not nested with the type `target`. Raises UnfitValueError, or pyarrow's errors."""
     kind = column.type
     if stored.physical == UUID and types.is_string(target):
         return _uuids(column)
@@ -177,7 +182,7 @@ def _dated(column: Any, mode: str, zone: str) -> Any:
     what = "a date before 1582-10-15" if is_date else "a time before 1900"
     if mode != LEGACY:
         raise UnfitValueError(f"{what}, and the file does not say by which calendar")
-    if not is_date and zone not in _UTC:
+    if not is_date and zone not in UTC_ZONES:
         raise UnfitValueError(f"{what} by the calendar of Spark 2, in the zone {zone}")
     if earliest < _SWITCH_DAYS[0]:
         raise UnfitValueError("a date before the year 1 by the Julian calendar")
@@ -186,34 +191,3 @@ def _dated(column: Any, mode: str, zone: str) -> Any:
         numbers + shifts * (1 if is_date else _DAY_US), mask=column.is_null().to_numpy(zero_copy_only=False)
     )
     return (moved.cast(pa.int32()) if is_date else moved).cast(column.type)
-
-
-def has_nanoseconds(in_micros: Any, in_nanos: Any) -> bool:
-    """Say whether an INT96 in two readings of a column, to the microsecond and to the nanosecond, has digits after those.
-
-    A nanosecond count outside the years 1677 to 2262 wraps around, and so does the product here.
-    """
-    for micros, nanos in zip(_times(in_micros), _times(in_nanos), strict=True):
-        if not types.is_timestamp(nanos.type) or nanos.type.unit != "ns" or micros.type.unit != "us":
-            continue
-        whole, exact = (each.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False) for each in (micros, nanos))
-        with np.errstate(over="ignore"):
-            if (whole * 1000 != exact).any():
-                return True
-    return False
-
-
-def _times(column: Any) -> Iterator[Any]:
-    """Yield the plain arrays in a column."""
-    if types.is_struct(column.type):
-        for place in range(column.type.num_fields):
-            yield from _times(column.field(place))
-    elif types.is_map(column.type):
-        yield from _times(column.keys)
-        yield from _times(column.items)
-    elif types.is_list(column.type) or types.is_large_list(column.type):
-        yield from _times(column.values)
-    elif types.is_fixed_size_list(column.type):
-        yield from _times(column.flatten())
-    else:
-        yield column
