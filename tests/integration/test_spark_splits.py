@@ -29,7 +29,7 @@ from tests.support.builders import passed_over, source_file
 from tests.support.warm_spark import spark_with
 
 SIZE = 1000
-SCHEMAS = {"json": "a INT", "text": "value STRING", "orc": "a INT", "avro": "a INT"}
+SCHEMAS = {"json": "a INT", "text": "value STRING", "avro": "a INT"}
 CODECS = ["", ".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".GZ", ".Bz2", ".zstd", ".xz", ".gz.txt"]
 ODD_NAMES = [
     "plain", "sp ace", " lead", "trail ", "h#x", "p%20q", "p%q", "a[1]", "a]b", "{a}", "a}b", "ünï", "e\u0301", "😀",
@@ -151,13 +151,6 @@ def write_rows(spark: SparkSession, folder: Path, format: str) -> None:
     """Write four files of 2,000 rows each: two plain, two compressed (text-like formats: one .gz, one .bz2)."""
     target = folder / "d"
     target.mkdir()
-    if format == "orc":
-        for number, codec in enumerate(["none", "none", "zstd", "snappy"]):
-            frame = spark.range(2000).selectExpr("CAST(id AS INT) a").coalesce(1)
-            frame.write.option("compression", codec).format(format).save(str(folder / f"w{number}"))
-            written = next((folder / f"w{number}").glob("part-*"))
-            written.rename(target / f"{number} {written.name}")
-        return
     if format == "avro":
         schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
         for name, codec in (("1", "null"), ("ü 2", "deflate"), ("3.gz", "null"), ("4.bz2", "xz")):

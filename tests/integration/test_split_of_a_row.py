@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.orc as orc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -44,7 +43,6 @@ SETTINGS = ReadSettings(
 OF_FORMAT = {
     "json": SETTINGS,
     "text": replace(SETTINGS, format="text", schema="value STRING", value="value"),
-    "orc": replace(SETTINGS, format="orc"),
 }
 ROWS = 700
 
@@ -54,9 +52,6 @@ def write_files(folder: Path, format: str) -> None:
     folder.mkdir()
     for number, name in enumerate(["a", "ü b", "c%20d#", "e[1]{2}+&=", "f.gz", "g.bz2"]):
         numbers = range(number * ROWS, (number + 1) * ROWS)
-        if format == "orc":
-            orc.write_table(pa.table({"n": pa.array(numbers, pa.int32())}), folder / name)
-            continue
         content = "".join(f'{{"n":{n}}}\n' if format == "json" else f"{n}\n" for n in numbers).encode()
         pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(Path(name).suffix, bytes)
         (folder / name).write_bytes(pack(content))
@@ -117,8 +112,7 @@ def test_rows_know_their_split(spark: SparkSession, tmp_path: Path, format: str,
     found = in_words(plan, splits, through_arrow(frame.records))
     assert found == by_metadata(spark, settings, plan, where or "TRUE")
     assert found.total() == (6 * ROWS if where is None else 1400 if "%" in where else 6 * ROWS - 1001)
-    if format != "orc":  # whose rows here are all in one stripe a file
-        assert len({(file, start) for file, start, _ in found}) > 6, "some files have several splits with rows"
+    assert len({(file, start) for file, start, _ in found}) > 6, "some files have several splits with rows"
 
 
 def test_exploded_rows_know_their_split(spark: SparkSession, tmp_path: Path) -> None:
@@ -132,10 +126,9 @@ def test_exploded_rows_know_their_split(spark: SparkSession, tmp_path: Path) -> 
     assert {key for key, _ in found} <= splits.keys()
 
 
-@pytest.mark.parametrize("format", ["json", "orc"])
-def test_filters_reach_the_reader(spark: SparkSession, tmp_path: Path, format: str) -> None:
-    write_files(tmp_path / "d", format)
-    frame, _ = frame_of(spark, replace(OF_FORMAT[format], where="n = 5"), plan_of(tmp_path / "d", format))
+def test_filters_reach_the_reader(spark: SparkSession, tmp_path: Path) -> None:
+    write_files(tmp_path / "d", "json")
+    frame, _ = frame_of(spark, replace(SETTINGS, where="n = 5"), plan_of(tmp_path / "d", "json"))
     leaf = frame.records._jdf.queryExecution().executedPlan().collectLeaves().apply(0)
     pushed = str(leaf.metadata().apply("PushedFilters"))
     assert "EqualTo(n,5)" in pushed, pushed

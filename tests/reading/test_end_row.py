@@ -35,17 +35,11 @@ _MADE: dict[str, dict[str, Any]] = {
 }
 
 
-def write(folder: Path, format: str, files: int = 5, rows: int = 40) -> None:
+def write(folder: Path, files: int = 5, rows: int = 40) -> None:
     """Write files of several splits each; one of them has no row that a filter leaves."""
-    import pyarrow as pa
-    from pyarrow import orc
-
     for file in range(files):
         made = [{"n": file * rows + row, "name": f"name {row % 7}"} for row in range(rows)]
-        if format == "orc":
-            orc.write_table(pa.Table.from_pylist(made), folder / f"{file}.orc", stripe_size=1, batch_size=7)
-        else:
-            (folder / f"{file}.json").write_text("".join(json.dumps(row) + "\n" for row in made))
+        (folder / f"{file}.json").write_text("".join(json.dumps(row) + "\n" for row in made))
 
 
 def read_with(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[Any], list[Any]]:
@@ -63,12 +57,11 @@ def read_with(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[li
 
 
 @pytest.mark.in_turns("one expression each")
-@pytest.mark.parametrize("format", ["json", "orc"])
 @pytest.mark.parametrize("made", _MADE)
-def test_it_is_the_last_one(tmp_path: Path, spark: SparkSession, format: str, made: str) -> None:
-    write(tmp_path, format)
+def test_it_is_the_last_one(tmp_path: Path, spark: SparkSession, made: str) -> None:
+    write(tmp_path)
     made_of = {"schema": "n BIGINT, name STRING", "value": "name", **_MADE[made]}
-    settings = replace(settings_of("json"), format=format, **made_of)
+    settings = replace(settings_of("json"), **made_of)
     records, batches = read_with(spark, tmp_path, settings)
     assert batches[-1].column(SPLIT)[-1].as_py() is None
     *rows, end = until_end(batches)
@@ -84,7 +77,7 @@ def _plain(value: Any) -> Any:
 
 def test_it_does_not_come_where_a_row_fails(tmp_path: Path, spark: SparkSession) -> None:
     """An error in the last row: the JVM computes nothing behind it."""
-    write(tmp_path, "json")
+    write(tmp_path)
     failing = replace(settings_of("json"), schema="n BIGINT, name STRING", value="IF(n = 199, raise_error('no'), 'x')")
     with pytest.raises(SparkRuntimeException, match="no"):
         read_with(spark, tmp_path, failing)

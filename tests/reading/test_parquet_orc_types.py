@@ -187,7 +187,7 @@ def test_orc_written_by_java(lab: Lab, tmp_path: Path, zone: str, codec: str, ca
     refused = pytest.raises(
         FatalError, match=rf"column t: a time before 1970-01-02, written in the zone ({zone}|\(unk)"
     )
-    with contextlib.nullcontext() if any_age else refused:
+    with contextlib.nullcontext() if zone == "UTC" else refused:
         lab.values("orc", _written(lab, rows.selectExpr("t - INTERVAL 3 DAYS AS t"), tmp_path / "old", zone, codec))
 
 

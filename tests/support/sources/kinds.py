@@ -623,7 +623,7 @@ REPRESENTATIVE = {
     "json.to.avro.to.dead": "Python reads lines for Spark; Avro, dead letters",
     "json.multiLine": "Python reads files that are never cut",
     "csv": "Python reads lines for Spark, with a header",
-    "orc": "Spark reads parts of files",
+    "avro": "Spark reads parts of files",
     "parquet": "Python reads parts of files for Spark",
     "ledger.sql": "Python reads for Spark",
     "postgres.to.json-schema": "Python reads for Spark, from a service; JSON Schema",
