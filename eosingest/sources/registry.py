@@ -79,6 +79,7 @@ FILES = Kind(
         "eosingest.sources.files.reading.audit_reader",
         "eosingest.sources.files.reading.xml_reader",
         "eosingest.sources.files.reading.json_reader",
+        "eosingest.sources.files.reading.avro_reader",
     ),
 )
 TOPICS = Kind(

@@ -19,6 +19,7 @@ from eosingest.sources.registry import IN_TASKS
 # The imports of tasks (runs, audits), in addition to pyspark: import name to package name.
 MODULES = {
     "confluent_kafka": "confluent-kafka",
+    "fastavro": "fastavro",
     "lz4.frame": "lz4",
     "msgspec": "msgspec",
     "numpy": "numpy",

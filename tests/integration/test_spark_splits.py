@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,7 +28,7 @@ from tests.support.builders import passed_over, source_file
 from tests.support.warm_spark import spark_with
 
 SIZE = 1000
-SCHEMAS = {"json": "a INT", "text": "value STRING", "avro": "a INT"}
+SCHEMAS = {"json": "a INT", "text": "value STRING"}
 CODECS = ["", ".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".GZ", ".Bz2", ".zstd", ".xz", ".gz.txt"]
 ODD_NAMES = [
     "plain", "sp ace", " lead", "trail ", "h#x", "p%20q", "p%q", "a[1]", "a]b", "{a}", "a}b", "ünï", "e\u0301", "😀",
@@ -151,11 +150,6 @@ def write_rows(spark: SparkSession, folder: Path, format: str) -> None:
     """Write four files of 2,000 rows each: two plain, two compressed (text-like formats: one .gz, one .bz2)."""
     target = folder / "d"
     target.mkdir()
-    if format == "avro":
-        schema = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
-        for name, codec in (("1", "null"), ("ü 2", "deflate"), ("3.gz", "null"), ("4.bz2", "xz")):
-            with (target / name).open("wb") as file:
-                fastavro.writer(file, schema, ({"a": number} for number in range(2000)), codec, sync_interval=150)
         return
     content = b"".join((b'{"a":%d}\n' if format == "json" else b"%d\n") % number for number in range(2000))
     for name, data in [("1", content), ("ü 2", content), ("3.gz", gzip.compress(content))]:

@@ -24,14 +24,12 @@ from eosingest.sources.files.formats import (
     whole_csv,
     whole_text,
 )
-from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.formats.xml import document
 from eosingest.sources.files.formats.xml import text as xml_text
 from eosingest.sources.files.formats.xml import values as xml_values
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.listing import partitions
 from eosingest.sources.files.reading import (
-    avro_schema,
     columnar_scan,
     columnar_values,
     csv_columns,
@@ -49,7 +47,6 @@ from eosingest.sources.files.reading import (
 from eosingest.sources.files.reading.columnar_values import Calendars
 from eosingest.sources.files.reading.typed_text import TextType
 from eosingest.spark import volatile_casts
-from tests.support.reading import lab as lab_module
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 from tests.support.reading.play import play, sent_wrong
 from tests.support.reading.table import Case, named
@@ -111,23 +108,14 @@ def _without_suffix(what: str) -> Patch:
     return _set(magic, "refusal", refusal)
 
 
-def _options_without(name: str) -> Patch:
-    real = file_options.reader_options
-
-    def reader_options(*arguments: Any, **more: Any) -> dict[str, str]:
-        return {key: value for key, value in real(*arguments, **more).items() if key != name}
-
-    return _set(lab_module, "reader_options", reader_options)
-
-
 def _first_file_speaks_for_all() -> Patch:
     real = columnar_scan.merged
     return _set(columnar_scan, "merged", lambda footers, *more, case: real(footers[:1], *more, case=case))
 
 
 def _first_schema_speaks_for_all() -> Patch:
-    real = avro_schema.merged
-    return _set(avro_schema, "merged", lambda spark, headers, case: real(spark, headers[:1], case=case))
+    real = columns_scan.merged
+    return _set(columns_scan, "merged", lambda footers, format, case: real(footers[:1], format, case=case))
 
 
 def _needs(*codecs_proven: str) -> Patch:
@@ -309,18 +297,13 @@ SWITCHES = [
     ),
     # Avro
     Switch(
-        "the first block proves all",
-        _set(avro_container, "_block_ends", lambda *_: iter(())),
-        ("avro/damage/tail of zeros",),
-    ),
-    Switch(
         "a split begins at any bytes of the marker",
-        _set(avro_container, "_found_at", lambda *_: iter(())),
+        _set(avro_container, "prove", _nothing),
         ("avro/damage/a block in",),
     ),
     Switch(
         "Avro's types are not compared",
-        _set(data_schema, "refuse_misread", _nothing),
+        _set(columns_scan, "refuse_misread", _nothing),
         (
             "avro/type/int as DATE",
             "avro/type/long as TIMESTAMP",
@@ -330,29 +313,21 @@ SWITCHES = [
         ),
     ),
     Switch(
-        "a union's fields go by their place",
+        "a union may lose members",
         _set(exact_types, "_is_union", _false),
         ("avro/union/as",),
     ),
     Switch(
         "one file's schema speaks for all", _first_schema_speaks_for_all(), ("avro/files/a column", "avro/files/other")
     ),
-    Switch("a decimal is its last eight bytes", _set(avro_schema, "refuse_beyond_type", _nothing), ("avro/beyond/",)),
     Switch(
         "bytes are a string",
         _set(valid_text, "guarded", lambda rows, stored: rows),
-        ("avro/beyond/string",),
     ),
     Switch(
         "keys are addresses",
         _set(volatile_casts, "refuse_unwritable_keys", _nothing),
         ("parquet/map keys/", "orc/map keys/"),
-    ),
-    Switch(
-        "files of other names are passed over",
-        _options_without("ignoreExtension"),
-        ("avro/written/called",),
-        conf=(("avro.mapred.ignore.inputs.without.extension", "true"),),
     ),
     Switch(
         "names may be there twice",

@@ -334,7 +334,7 @@ ONLY_IN = {
     "pydantic": {"spec", *TABLES},
     "pydantic_core": {"spec"},
     "tomli": {"spec"},
-    "fastavro": {"records"},
+    "fastavro": {"records", "sources.files.reading"},
     "jsonschema_rs": {"records"},
     "boto3": {"sources.files.storage"},
     "botocore": {"sources.files.storage"},

@@ -1,4 +1,4 @@
-"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2; zstandard, lz4, fastavro, lxml, DuckDB.
+"""What a file says, by readers that are none of ours: Python's csv, json, gzip, bz2; zstandard, lz4, avro, lxml, DuckDB.
 
 ORC and Parquet, which pyarrow reads for a run, are read by Spark and by DuckDB.
 
@@ -22,7 +22,6 @@ from functools import cache
 from typing import Any
 
 import duckdb
-import fastavro
 import numpy as np
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -30,6 +29,7 @@ from pyspark.sql import SparkSession
 
 from eosingest.spec.values import ROW_AS_JSON
 from tests.support.compressed import COMPRESS, independently
+from tests.support.reading.independent_avro import avro_rows
 from tests.support.reading.independent_xml import xml_rows
 
 # The type of a column: a name of SQL, [type of the elements], or {name: type of a field}.
@@ -319,14 +319,10 @@ def _orc(data: bytes, columns: Columns | None) -> list[Any]:
 def _avro(data: bytes, columns: Columns | None) -> list[Any]:
     """Read all columns, those of the schema if there is one: a column that the file does not have is null."""
     try:
-        reader = fastavro.reader(io.BytesIO(data))
-        found = list(reader)
+        own, found = avro_rows(data)
     except Exception as error:  # it has no class for what is wrong with a file
         raise Refused from error
-    if not all(isinstance(row, dict) for row in found):
-        raise Refused
-    names = [each["name"] for each in reader.writer_schema["fields"]] if columns is None else list(columns)
-    return [{name: plain(row.get(name)) for name in names} for row in found]
+    return [{name: plain(row.get(name)) for name in (own if columns is None else columns)} for row in found]
 
 
 def plain(value: Any, zone: str = "") -> Any:

@@ -24,6 +24,7 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading import splits as file_splits
+from eosingest.sources.files.reading.avro_scan import AvroScan
 from eosingest.sources.files.reading.csv_scan import CsvScan
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
@@ -45,6 +46,7 @@ from tests.support.warm_spark import cut_by, warm_spark
 SPLIT_SIZE = 32 << 20
 _LONGEST = 64 << 20
 SCANS: Mapping[str, type[FilesInPython]] = {
+    "avro": AvroScan,
     "csv": CsvScan,
     "json": JsonScan,
     "orc": OrcScan,

@@ -12,6 +12,8 @@ from typing import Any
 
 import fastavro
 
+from tests.support.reading.independent import plain
+from tests.support.reading.independent_avro import avro_rows
 from tests.support.reading.table import Case, one
 from tests.support.reading.table_rows import in_folders
 
@@ -99,16 +101,10 @@ def _written() -> Iterator[Case]:
     for cut in (2, 5):  # a file of Avro has no end of its own
         at = _ends(good)[cut]
         words = "A file that ends between two blocks is a file of fewer rows"
-        rows = [json.loads(json.dumps(_as_sent(row))) for row in fastavro.reader(io.BytesIO(good[:at]))]
+        rows = [json.loads(json.dumps(plain(row))) for row in avro_rows(good[:at])[1]]
         yield Case(
             f"avro/habit/cut behind block {cut}", "avro", one("a.avro", good[:at]), expected=tuple(rows), habit=words
         )
-
-
-def _as_sent(row: Any) -> Any:
-    from tests.support.reading.independent import plain
-
-    return plain(row)
 
 
 def _ends(data: bytes) -> list[int]:
@@ -244,10 +240,12 @@ _OWN: dict[str, tuple[Schema, str, list[Any]]] = {
 }
 # Of each type of Spark's those that hold all of it (docs/reading.md); any other is refused.
 _HOLDS: dict[str, set[str]] = {
-    "INT": {"BIGINT", "DOUBLE"},
+    "INT": {"BIGINT", "DOUBLE", "DECIMAL(30,5)"},
+    "BIGINT": {"DECIMAL(30,5)"},
     "FLOAT": {"DOUBLE"},
     "DECIMAL(10,2)": {"DECIMAL(12,3)", "DECIMAL(30,5)"},
     "DECIMAL(12,3)": {"DECIMAL(30,5)"},
+    "STRING": {"BINARY"},
 }
 _READ = (
     "TINYINT",
@@ -280,8 +278,17 @@ def _types() -> Iterator[Case]:
         yield Case(f"avro/type/{name}", "avro", one("a.avro", data))
         for read in _READ:
             holds = read == own or read in _HOLDS.get(own, set())
+            of_text = (own, read) == ("STRING", "BINARY")
+            bytes_of = (
+                tuple({"c": plain(None if text is None else text.encode())} for text in values) if of_text else None
+            )
             yield Case(
-                f"avro/type/{name} as {read}", "avro", one("a.avro", data), schema=f"c {read}", refused=not holds
+                f"avro/type/{name} as {read}",
+                "avro",
+                one("a.avro", data),
+                schema=f"c {read}",
+                expected=bytes_of,
+                refused=not holds,
             )
     plain_values: dict[str, tuple[Schema, list[Any], list[Any]]] = {
         "time-millis": (_logical("int", "time-millis"), [datetime.time(1, 2, 3)], [3_723_000]),
@@ -375,7 +382,7 @@ def _many_files() -> Iterator[Case]:
             [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}],
         ),
         "another type": (column("long", [1]), column("string", ["x"]), None),
-        "a wider type": (column("int", [1]), column("long", [2**40]), None),
+        "a wider type": (column("int", [1]), column("long", [2**40]), [{"c": 1}, {"c": 2**40}]),
         "a number and a time": (column("long", [1]), column(_logical("long", "timestamp-millis"), [_ZONED]), None),
         "two times": (
             column(_logical("long", "timestamp-micros"), [_ZONED]),

@@ -1,6 +1,6 @@
 """The kinds of sources that the conformance suite runs on: files, by format and by who reads them, and one of the tests' own.
 
-Rows are told here by other readers than a run's: lines by Hadoop's rule told anew, Parquet and ORC by pyarrow, Avro by fastavro
+Rows are told here by other readers than a run's: lines by Hadoop's rule told anew, Parquet and ORC by pyarrow, Avro by avro
 and which of their parts lies in which split by what parquet-mr, ORC and Avro for Java document (a row group by its middle, a
 stripe by its first byte, a block by the marker before it), from the places in the footers, or in the file.
 """
@@ -28,6 +28,7 @@ from eosingest.protocol.source import Split
 from eosingest.sources.registry import Kind
 from tests.support import ledger
 from tests.support.builders import place
+from tests.support.reading.independent_avro import avro_rows
 from tests.support.sources.buckets import InBucket
 from tests.support.sources.by_registry import ByRegistry
 from tests.support.sources.in_avro import InAvro
@@ -352,8 +353,7 @@ class Avro(FileSubject):
             fastavro.writer(file, schema, records, sync_interval=_LINE_BYTES * 5, sync_marker=self.marker)
 
     def _read(self, path: Path) -> list[bytes]:
-        with path.open("rb") as file:
-            return [str(row["v"]).encode() for row in fastavro.reader(file)]
+        return [str(row["v"]).encode() for row in avro_rows(path.read_bytes())[1]]
 
     def _split_of_rows(self, path: Path) -> Iterator[int]:
         data = path.read_bytes()

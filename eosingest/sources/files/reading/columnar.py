@@ -65,14 +65,13 @@ def _known(part: Stored) -> DataType:
 class Footer:
     """A schema, and the names of the `files` that have it. `positional`: its columns are matched by position, not by name.
 
-    `stored` are the columns as the files store them. `beyond_type`: values may be larger than their type (avro_schema.py).
+    `stored` are the columns as the files store them.
     """
 
     files: tuple[str, ...]
     columns: Mapping[str, DataType | Unreadable]
     positional: bool = False
     packed: Mapping[str, str] = field(default_factory=dict)  # columns with a codec that no reader here has
-    beyond_type: bool = False
     stored: tuple[Stored, ...] = ()
 
     @property

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile
-from eosingest.sources.files.reading import avro_schema
 from eosingest.sources.files.reading.exact_types import refuse_misread, refuse_unreadable
 from eosingest.sources.files.reading.spark_reader import SparkReader
 
@@ -34,9 +33,6 @@ class Files:
         self._folders = folders
         self._case = str(spark.conf.get(_CASE, "false")).lower() == "true"
         self._files = {file.name: file for file in files}
-        self.footers = avro_schema.read_headers(spark, files) if format == "avro" else []
-        for footer in self.footers:
-            self._refuse_folder_columns(footer.columns, f"{footer.example} has")
 
     def infer(self, reader: SparkReader, files: Sequence[SourceFile]) -> StructType:
         """Return the schema that Spark infers from all files, without the columns of folders. Raises FatalError.
@@ -49,12 +45,7 @@ class Files:
         return inferred
 
     def _inferred(self, reader: SparkReader, files: Sequence[SourceFile]) -> StructType:
-        """Infer the schema of JSON with case-sensitive names, and that of Avro from all files.
-
-        Otherwise Spark's inference would merge `a` and `A`, and drop one of them; of Avro it would use one file's schema.
-        """
-        if self._format == "avro":
-            return avro_schema.merged(self._spark, self.footers, case=self._case)
+        """Infer the schema of JSON with case-sensitive names: else Spark would merge `a` and `A`, and drop one of them."""
         if self._format != "json" or self._case:
             return reader.load(files).schema
         before = self._spark.conf.get(_CASE, "false")
@@ -71,14 +62,6 @@ class Files:
         if self.footers:
             data = StructType([field for field in schema.fields if field.name.lower() not in self._folders])
             refuse_misread(self.footers, data, self._format, given=given, case=self._case)
-
-    def check_values(self, schema: StructType, read: Callable[[Sequence[SourceFile], StructType], DataFrame]) -> None:
-        """Raise FatalError if a column has a value that its type does not hold. `read` reads files."""
-        avro_schema.refuse_beyond_type(
-            self.footers,
-            {name.lower() for name in schema.names},
-            lambda names, columns: read([self._files[name] for name in names], columns),
-        )
 
     def _refuse_folder_columns(self, columns: Iterable[str], who: str) -> None:
         """Raise FatalError if the data has a folder's column: the folder's value would silently replace the data's."""

@@ -1,6 +1,6 @@
 """Checks that each column of Parquet, ORC and Avro is read exactly: compares the type to read it as with the file's own type.
 
-Between the footers (parquet_columns.py, orc_columns.py, avro_schema.py) and the schema that is given, pinned or inferred
+Between the footers (parquet_columns.py, orc_columns.py, avro_columns.py) and the schema that is given, pinned or inferred
 (data_schema.py, columnar_scan.py). Spark silently reads Avro's numbers as dates and times. Here a type other than the file's
 own must hold every value of the file's own type.
 """
@@ -223,7 +223,7 @@ def _narrowed(
 ) -> list[tuple[str, DataType, DataType]]:
     """Return path, own and read type of each part of a column that would not be read exactly."""
     if isinstance(own, StructType) and isinstance(read, StructType):
-        if format == "avro" and _is_union(own) and own.names != read.names:  # its members are read by position
+        if format == "avro" and _is_union(own) and own.names != read.names:  # it would lose values
             return [(path, own, read)]
         inner = {_folded(f.name, case): f for f in own.fields}
         found = []
@@ -258,8 +258,6 @@ def holds(own: DataType, read: DataType, format: str) -> bool:
     kind, to = type(own), type(read)
     if format == "parquet" and (kind is NullType or (kind, to) == (LongType, DoubleType)):
         return True  # each value is checked when it is read (columnar_values.py)
-    if format == "avro" and not isinstance(own, DecimalType):
-        return (kind, to) in ((IntegerType, LongType), (IntegerType, DoubleType), (FloatType, DoubleType))
     if kind in _DIGITS and to in _DIGITS:
         return _ORDER.index(kind) < _ORDER.index(to)
     if kind in _DIGITS and isinstance(read, DecimalType):

@@ -1,4 +1,4 @@
-"""Finds columns of folders, and decimals of Avro, that Spark reads as other values than they say, before anything is sent.
+"""Finds columns of folders that Spark reads as other values than they say, before anything is sent.
 
 As TIMESTAMP, a text without a date becomes that time of today, `2020-05` the first of May, and `202005` a year; as DATE,
 `2020-01-02 x` loses its end; 70000 as SMALLINT is 4464.
@@ -60,58 +60,50 @@ def _inner(kind: DataType) -> list[DataType]:
     return [kind.valueType] if isinstance(kind, MapType) else []
 
 
-def as_text(kind: DataType, types: frozenset[str], written: DataType | None = None) -> DataType:
-    """Return the type with STRING, or the type `written`, in place of these types, at any depth."""
+def as_text(kind: DataType, types: frozenset[str]) -> DataType:
+    """Return the type with STRING in place of these types, at any depth."""
     if _name(kind) in types:
-        return written or StringType()
+        return StringType()
     if isinstance(kind, StructType):
-        inner = [StructField(field.name, as_text(field.dataType, types, written), True) for field in kind.fields]
+        inner = [StructField(field.name, as_text(field.dataType, types), True) for field in kind.fields]
         return StructType(inner)
     if isinstance(kind, ArrayType):
-        return ArrayType(as_text(kind.elementType, types, written), True)
-    return MapType(kind.keyType, as_text(kind.valueType, types, written), True) if isinstance(kind, MapType) else kind
+        return ArrayType(as_text(kind.elementType, types), True)
+    return MapType(kind.keyType, as_text(kind.valueType, types), True) if isinstance(kind, MapType) else kind
 
 
 def misread_columns(
-    read: Callable[[StructType], DataFrame],
-    schema: StructType,
-    types: frozenset[str],
-    suspects: Mapping[str, str] = _SUSPECTS,
-    written: DataType | None = None,
+    read: Callable[[StructType], DataFrame], schema: StructType, types: frozenset[str]
 ) -> dict[str, str]:
     """Return the columns in which a text is read as another value, each with its type and one such text: "date 2020-01-02 x".
 
-    Reads the data once, or not at all if no column has one of these `types`. `written` is the type as which they are read for
-    the check, None for STRING; `suspects` has for each type the SQL condition (of «value») for such texts.
+    Reads the data once, or not at all if no column has one of these `types`.
     """
     fields = [field for field in schema.fields if _has(field.dataType, types)]
     if not fields:
         return {}
-    frame = read(StructType([StructField(f.name, as_text(f.dataType, types, written), True) for f in schema.fields]))
-    found = [
-        functions.min(functions.expr(_first(quote_name(field.name), field.dataType, types, suspects)))
-        for field in fields
-    ]
+    frame = read(StructType([StructField(f.name, as_text(f.dataType, types), True) for f in schema.fields]))
+    found = [functions.min(functions.expr(_first(quote_name(field.name), field.dataType, types))) for field in fields]
     (row,) = frame.agg(*(column.alias(f"c{index}") for index, column in enumerate(found))).collect()
     return {field.name: text for field, text in zip(fields, row, strict=True) if text is not None}
 
 
-def _first(value: str, kind: DataType, types: frozenset[str], suspects: Mapping[str, str], depth: int = 0) -> str:
+def _first(value: str, kind: DataType, types: frozenset[str], depth: int = 0) -> str:
     """Return the SQL for some such text in a value that was read `as_text`, after its type; null if there is none."""
     name = _name(kind)
     if name in types:
-        is_suspect = suspects[name].replace("\\", "\\\\").replace(_VALUE, value)
+        is_suspect = _SUSPECTS[name].replace("\\", "\\\\").replace(_VALUE, value)
         return f"IF({is_suspect}, concat('{name} ', {value}), NULL)"
     if isinstance(kind, StructType):
         inner = [
-            _first(f"{value}.{quote_name(field.name)}", field.dataType, types, suspects, depth)
+            _first(f"{value}.{quote_name(field.name)}", field.dataType, types, depth)
             for field in kind.fields
             if _has(field.dataType, types)
         ]
         return f"coalesce({', '.join(inner)})" if len(inner) > 1 else inner[0]
     values = f"map_values({value})" if isinstance(kind, MapType) else value
     name, (element,) = f"x{depth}", _inner(kind)
-    return f"array_min(transform({values}, {name} -> {_first(name, element, types, suspects, depth + 1)}))"
+    return f"array_min(transform({values}, {name} -> {_first(name, element, types, depth + 1)}))"
 
 
 def misread_folders(spark: SparkSession, values: Mapping[str, Collection[str]], schema: StructType) -> dict[str, str]:

@@ -8,7 +8,7 @@ All of it runs in the JVM; the Python workers see binary columns. Every step is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession, functions
@@ -136,9 +136,6 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
     files = pending_files(plan)
     data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
 
-    def read_some(these: Sequence[SourceFile], columns: StructType) -> DataFrame:
-        return _reader(spark, settings, None).schema(columns).load(these)
-
     if settings.schema is not None:
         with naming("source.schema"):
             given = from_ddl(settings.schema)
@@ -149,7 +146,6 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
         if in_folders:
             raise lossy_values.refusal(in_folders)
         data.check(given, given=True)
-        data.check_values(given, read_some)
         return given
     if settings.format == "json" and plan.size_to_read > _INFERENCE_MAX_BYTES:
         raise SpecError(
@@ -160,7 +156,6 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
     with naming("source"):
         inferred = data.infer(_reader(spark, settings, None), files)
     data.check(inferred, given=False)
-    data.check_values(inferred, read_some)
     return StructType([field for field in inferred.fields if field.name != CORRUPT])
 
 

@@ -168,6 +168,10 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         from eosingest.sources.files.reading.orc_scan import OrcScan
 
         return OrcScan(read, records, table.recursive, conf=conf)
+    if table.format == "avro":
+        from eosingest.sources.files.reading.avro_scan import AvroScan
+
+        return AvroScan(read, records, table.recursive, conf=conf)
     if table.format == "csv":
         from eosingest.sources.files.reading.csv_scan import CsvScan
 

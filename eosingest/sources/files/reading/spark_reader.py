@@ -29,7 +29,6 @@ _CASE = "spark.sql.caseSensitive"
 _DATASOURCES = "org.apache.spark.sql.execution.datasources"
 # Spark's readers by the name of their format.
 _READERS = {
-    "avro": "org.apache.spark.sql.avro.AvroFileFormat",
     "binaryFile": f"{_DATASOURCES}.binaryfile.BinaryFileFormat",
     "json": f"{_DATASOURCES}.json.JsonFileFormat",
     "text": f"{_DATASOURCES}.text.TextFileFormat",
