@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
 import io
 import json
+import lzma
+import zlib
 from pathlib import Path
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 import pytest
+import zstandard
 from avro.datafile import DataFileWriter
 from avro.io import DatumWriter
 from avro.schema import parse
@@ -169,6 +173,7 @@ def block_of(rows: int, content: bytes) -> bytes:
         (["null", "string", "long"], 1, b"\1\4"),
         ("long", 1, b"\2\2"),
         ("long", 1, b"\2\0"),
+        ("long", 1, b"\2\2\4"),  # as which the rows of a second block of an array are
         ("long", 2, b"\2"),
         ("long", 0, b"\2"),
         ("long", 1, b""),
@@ -182,6 +187,34 @@ def block_of(rows: int, content: bytes) -> bytes:
 )
 def test_a_block_that_is_none_of_the_schema(kind: Any, rows: int, content: bytes, tmp_path: Path) -> None:
     data = packed(record(c=kind), []) + block_of(rows, content)
+    with pytest.raises(FatalError, match=r"a\.avro: near byte \d+: .*block"):
+        rows_of(data, tmp_path)
+
+
+def _unfinished(content: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(content) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+def _without_end(packer: Any, content: bytes) -> bytes:
+    return bytes(packer.compress(content) + packer.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK))
+
+
+@pytest.mark.parametrize(
+    ("codec", "compress"),
+    [
+        ("deflate", _unfinished),
+        ("deflate", lambda content: zlib.compress(content)[2:-4] + b"x"),
+        ("zstandard", lambda content: _without_end(zstandard.ZstdCompressor().compressobj(), content)),
+        ("zstandard", lambda content: zstandard.compress(content) + b"x"),
+        ("bzip2", lambda content: bz2.compress(content) * 2),
+        ("xz", lambda content: lzma.compress(content) + bytes(4)),
+        ("snappy", lambda content: b"\xff" * 9),
+        ("snappy", lambda content: b""),
+    ],
+)
+def test_compressed_data_that_does_not_end_with_its_block(codec: str, compress: Any, tmp_path: Path) -> None:
+    data = packed(record(c="long"), [], codec) + block_of(2, compress(b"\2\4"))
     with pytest.raises(FatalError, match=r"a\.avro: near byte \d+: .*block"):
         rows_of(data, tmp_path)
 

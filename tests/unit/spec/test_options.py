@@ -68,6 +68,8 @@ def test_other_properties_pass() -> None:
         "spark.sql.csv.parser.columnPruning.enabled",
         "spark.sql.parquet.binaryAsString",
         "spark.hadoop.parquet.page.verify-checksum.enabled",
+        "spark.sql.avro.datetimeRebaseModeInRead",
+        "spark.hadoop.avro.mapred.ignore.inputs.without.extension",
         "spark.sql.orc.filterPushdown",
         "spark.hadoop.orc.force.positional.evolution",
         "spark.sql.jsonGenerator.ignoreNullFields",

@@ -20,6 +20,7 @@ from eosingest.sources.files.bytes.codecs import DamagedError
 
 MAGIC = b"Obj\x01"
 MARKER_BYTES = 16
+HEAD_BYTES = 64 << 10  # which nearly all headers are in, and nearly all blocks
 CODECS = ("null", "deflate", "snappy", "bzip2", "xz", "zstandard")
 _VARINT_BYTES = 10  # the most bytes of a long
 _LARGEST_BLOCK = (1 << 31) - 1  # the limit of Avro's reader in Java

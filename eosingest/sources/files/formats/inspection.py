@@ -73,7 +73,7 @@ def look(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding |
 
 
 def _look_at_header(file: SourceFile) -> Finding | None:
-    with opened_to_check(file) as opened:
+    with opened_to_check(file, avro_container.HEAD_BYTES) as opened:
         try:
             avro_container.read_header(opened)
         except codecs.DamagedError as damaged:

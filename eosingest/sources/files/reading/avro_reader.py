@@ -60,7 +60,7 @@ class AvroReader:
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
-        with opened_to_read(file) as opened:
+        with opened_to_read(file, cut.start + cut.length + avro_container.HEAD_BYTES) as opened:
             yield from _Reading(self, file, opened).batches(cut)
 
 

@@ -47,7 +47,7 @@ def _of_files(files: tuple[SourceFile, ...]) -> list[OfFile]:
 
 
 def _of_file(file: SourceFile) -> OfFile:
-    with opened_to_check(file) as opened:
+    with opened_to_check(file, avro_container.HEAD_BYTES) as opened:
         try:
             return record_of(avro_container.read_header(opened).schema).parts, {}
         except (DamagedError, SchemaError) as error:
