@@ -38,9 +38,7 @@ def rows_of(data: bytes, folder: Path, *fields: tuple[str, Any], split_size: int
     source = FileSource(format="avro", paths=[str(folder)], directory=folder, root=None, min_age_s=0)
     splits = planned_splits(make_plan(source, {}, split_size, source.plan()))
     reader = AvroReader(pa.schema(list(fields)), **more)
-    return [
-        row for split in splits for batch in reader.read(split, None) for row in batch.to_pylist(maps_as_pydicts=None)
-    ]
+    return [row for split in splits for batch in reader.read(split, None) for row in batch.to_pylist()]
 
 
 def values_of(kind: Any, values: list[Any], target: Any, folder: Path, raw: Any = None) -> list[Any]:
@@ -105,6 +103,16 @@ def test_values_have_the_schemas_type(tmp_path: Path) -> None:
         None,
         {**none, "member2": "x"},
     ]
+
+
+def test_values_without_elements(tmp_path: Path) -> None:
+    """A batch of which a part has no value at all."""
+    inner = {"type": "record", "name": "I", "fields": [{"name": "a", "type": ["null", "boolean", "string"]}]}
+    element = pa.struct({"a": pa.struct({"member0": pa.bool_(), "member1": pa.string()})})
+    lists, maps = {"type": "array", "items": inner}, {"type": "map", "values": inner}
+    assert values_of(["null", lists], [[], None], pa.list_(element), tmp_path) == [[], None]
+    assert values_of(["null", maps], [None, {}], pa.map_(pa.string(), element), tmp_path) == [None, []]
+    assert values_of(["null", inner], [None], element, tmp_path) == [None]
 
 
 def test_a_map_that_has_a_key_twice(tmp_path: Path) -> None:

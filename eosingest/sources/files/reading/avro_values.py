@@ -77,7 +77,8 @@ def _struct(values: Values, column: AvroColumn) -> Any:
     if not arrays:
         return pa.array([None if value is None else {} for value in values], pa.struct([]))
     names = [part.name for part in column.parts]
-    return pa.StructArray.from_arrays(arrays, names=names, mask=pa.array([value is None for value in values]))
+    is_null = pa.array([value is None for value in values], pa.bool_())
+    return pa.StructArray.from_arrays(arrays, names=names, mask=is_null)
 
 
 def _list(values: Values, column: AvroColumn) -> Any:
