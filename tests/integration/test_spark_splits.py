@@ -150,7 +150,6 @@ def write_rows(spark: SparkSession, folder: Path, format: str) -> None:
     """Write four files of 2,000 rows each: two plain, two compressed (text-like formats: one .gz, one .bz2)."""
     target = folder / "d"
     target.mkdir()
-        return
     content = b"".join((b'{"a":%d}\n' if format == "json" else b"%d\n") % number for number in range(2000))
     for name, data in [("1", content), ("ü 2", content), ("3.gz", gzip.compress(content))]:
         (target / name).write_bytes(data)

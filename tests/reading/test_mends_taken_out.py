@@ -113,11 +113,6 @@ def _first_file_speaks_for_all() -> Patch:
     return _set(columnar_scan, "merged", lambda footers, *more, case: real(footers[:1], *more, case=case))
 
 
-def _first_schema_speaks_for_all() -> Patch:
-    real = columns_scan.merged
-    return _set(columns_scan, "merged", lambda footers, format, case: real(footers[:1], format, case=case))
-
-
 def _needs(*codecs_proven: str) -> Patch:
     """Prove the files of these codecs only."""
 
@@ -303,7 +298,7 @@ SWITCHES = [
     ),
     Switch(
         "Avro's types are not compared",
-        _set(columns_scan, "refuse_misread", _nothing),
+        _set(columnar_scan, "refuse_misread", _nothing),
         (
             "avro/type/int as DATE",
             "avro/type/long as TIMESTAMP",
@@ -318,7 +313,7 @@ SWITCHES = [
         ("avro/union/as",),
     ),
     Switch(
-        "one file's schema speaks for all", _first_schema_speaks_for_all(), ("avro/files/a column", "avro/files/other")
+        "one file's schema speaks for all", _first_file_speaks_for_all(), ("avro/files/a column", "avro/files/other")
     ),
     Switch(
         "bytes are a string",

@@ -39,8 +39,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.sources.files.reading.columnar import Unreadable
-from eosingest.sources.files.reading.parquet_columns import Stored
+from eosingest.sources.files.reading.columnar import Stored, Unreadable
 
 KEY, VALUE = "k", "v"  # the fields of an entry of a map, in a wire schema
 _MOST_DIGITS = 38

@@ -1,7 +1,7 @@
 """Reads Avro files in tasks as Arrow columns (`python_scan.ArrowReader`).
 
     a split ─▶ its blocks (avro_container.py) ─▶ decompressed ─▶ fastavro: rows ─▶ avro_values.py: columns
-            ─▶ parquet_values.py: the schema's types ─▶ + columns of `k=v` folders
+            ─▶ columnar_values.py: the schema's types ─▶ + columns of `k=v` folders
 
 fastavro decodes the rows of a block alone. What it does not check is checked here: that a block has as many rows as it says,
 and no byte more; the checksum of snappy; that compressed data ends where the block does.
@@ -14,54 +14,42 @@ import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from io import BufferedReader
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
-from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.sources.files.bytes.codecs import DamagedError
-from eosingest.sources.files.cuts import FileSplit, file_split
+from eosingest.sources.files.cuts import FileSplit
 from eosingest.sources.files.formats import avro_container
 from eosingest.sources.files.formats.avro_container import Block
-from eosingest.sources.files.listing.source_file import SourceFile, as_file
-from eosingest.sources.files.reading.avro_columns import SchemaError, record_of
+from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.reading.avro_columns import AvroColumn, SchemaError, record_of
 from eosingest.sources.files.reading.avro_values import array_of
-from eosingest.sources.files.reading.folder_columns import FolderColumns
-from eosingest.sources.files.reading.open_file import bad_data, opened_to_read
-from eosingest.sources.files.reading.parquet_reader import BATCH_BYTES, cut_by_bytes, of_schema
-from eosingest.sources.files.reading.parquet_values import Rules, UnfitValueError, converted
-from eosingest.spark.python_scan import PythonSplit
+from eosingest.sources.files.reading.columnar import Stored
+from eosingest.sources.files.reading.columnar_reader import (
+    BATCH_BYTES,
+    MOST_ROWS,
+    ColumnarReader,
+    SchemaColumns,
+    Source,
+    batch_of,
+)
+from eosingest.sources.files.reading.columnar_values import UnfitValueError
 
-_MOST_ROWS = 16_384  # of a batch
 _ROWS_WITHOUT_BYTES = 1 << 20  # of a block: their columns are all null
 _CHECKSUM_BYTES = 4
 _END = b"\0"  # of Avro's arrays, as which the rows of a block are decoded
 
 
 @dataclass(frozen=True)
-class AvroReader:
-    """Reads the blocks of a split. `schema` has the columns to read with their types; those of `folders` are the last.
+class AvroReader(ColumnarReader):
+    """Reads the blocks of a split. With `narrowed`, the values of other columns are not checked against their types."""
 
-    `rules` say how values are read.
-    """
-
-    schema: pa.Schema
-    folders: FolderColumns = field(default_factory=FolderColumns)
-    rules: Rules = field(default_factory=Rules)
-
-    def narrowed(self, names: frozenset[str]) -> AvroReader:
-        """Return a reader of only these columns. The values of others are not checked against their types."""
-        fields = [field for field in self.schema if field.name in names]
-        return replace(self, schema=pa.schema(fields), folders=self.folders.narrowed(names))
-
-    def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
-        file, cut = as_file(split.item), file_split(split.planned.split)
-        with opened_to_read(file, cut.start + cut.length + avro_container.HEAD_BYTES) as opened:
-            yield from _Reading(self, file, opened).batches(cut)
+    def batches(self, file: SourceFile, source: Source, cut: FileSplit) -> Iterator[pa.RecordBatch]:
+        """See `ColumnarReader.batches`."""
+        yield from _Reading(self, file, source.opened).batches(cut)
 
 
 class _Reading:
@@ -70,17 +58,14 @@ class _Reading:
     def __init__(self, reader: AvroReader, file: SourceFile, opened: BufferedReader) -> None:
         import fastavro  # the driver and workers for other formats load this module without it
 
-        self._file = file
         self._opened = opened
-        self._schema = reader.schema
-        self._folders = reader.folders.of(file)
         self._header = avro_container.read_header(opened)
-        self._rules = replace(reader.rules, calendars=reader.rules.calendars.of_file(self._header.entries))
+        rules = replace(reader.rules, calendars=reader.rules.calendars.of_file(self._header.entries))
         try:
             record = record_of(self._header.schema)
         except SchemaError as error:
             raise DamagedError(str(error)) from error
-        self._columns = {self._rules.folded(part.name): (f"f{at}", part) for at, part in enumerate(record.parts)}
+        self._columns = SchemaColumns(reader, file, record.parts, rules)
         self._decode = fastavro.schemaless_reader
         self._wire = fastavro.parse_schema({"type": "array", "items": record.wire})
 
@@ -92,7 +77,7 @@ class _Reading:
             rows += self._rows(block, data)
             size += len(data)
             held.append(block)
-            if len(rows) >= _MOST_ROWS or size >= BATCH_BYTES:
+            if len(rows) >= MOST_ROWS or size >= BATCH_BYTES:
                 yield from self._of_schema(rows, size, held)
                 rows, size, held = [], 0, []
         yield from self._of_schema(rows, size, held)
@@ -119,26 +104,20 @@ class _Reading:
 
     def _of_schema(self, rows: list[Any], size: int, held: list[Block]) -> Iterator[pa.RecordBatch]:
         """Yield rows as batches of the schema's columns."""
-        step = max(1, min(_MOST_ROWS, len(rows) * BATCH_BYTES // max(1, size)))
+        where = f"after byte {held[0].at:,}" if held else ""
+        step = max(1, min(MOST_ROWS, len(rows) * BATCH_BYTES // max(1, size)))
         for start in range(0, len(rows), step):
             part = rows[start : start + step]
-            made = partial(self._made, part, held)
-            yield from cut_by_bytes(of_schema(self._file, self._schema, self._folders, len(part), made))
+            found = (
+                self._array([row[f"f{at}"] for row in part], column, where) for at, column in self._columns.read.items()
+            )
+            yield from self._columns.typed(batch_of(list(found), len(part)), where)
 
-    def _made(self, rows: list[Any], held: list[Block], wanted: Any) -> Any:
-        """Return a column of the schema, None if the file does not have it."""
-        name, column = self._columns.get(self._rules.folded(wanted.name), ("", None))
-        if column is None:
-            return None
+    def _array(self, values: list[Any], column: Stored, where: str) -> Any:
         try:
-            return self._converted([row[name] for row in rows], column, wanted.type)
+            return array_of(values, cast(AvroColumn, column))
         except UnfitValueError as unfit:
-            way_out = "write the file again, or list the columns to read in source.schema, without this one"
-            where = f"after byte {held[0].at:,}"
-            raise bad_data(self._file, f"{where}: column {column.name}: {unfit}", way_out) from None
-
-    def _converted(self, values: list[Any], column: Any, target: Any) -> Any:
-        return converted(array_of(values, column), column, target, self._rules)
+            raise self._columns.unfit(column.name, str(unfit), where) from None
 
 
 def _varint(number: int) -> bytes:

@@ -1,58 +1,52 @@
-"""Implements `spark.scan.Scan` for Avro files (columns_scan.py): their columns are in their headers.
+"""Implements `spark.scan.Scan` for Avro files, which Python reads (columnar_scan.py): their columns are in their headers.
 
 The blocks of every pending file are verified before anything is sent (inspection.py); no row is decoded for that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
-from eosingest.errors import FatalError
+import pyarrow as pa
+
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.bytes.codecs import DamagedError
 from eosingest.sources.files.formats import avro_container
-from eosingest.sources.files.formats.inspection import opened_to_check
-from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.avro_columns import SchemaError, record_of
 from eosingest.sources.files.reading.avro_reader import AvroReader
-from eosingest.sources.files.reading.columns_scan import ColumnsScan, OfFile, of_each
+from eosingest.sources.files.reading.columnar_reader import Source
+from eosingest.sources.files.reading.columnar_scan import ColumnarScan, FileColumns
+from eosingest.sources.files.reading.columnar_values import rules_of
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.spark.scan import Tasks
 
 
 @dataclass(frozen=True)
-class AvroScan(ColumnsScan):
+class AvroScan(ColumnarScan):
     """How Avro files are read."""
 
-    format = "avro"
-
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """See `inspect_files.inspect_pending`."""
-        inspect_pending(context, self.read, plan, as_lines=False, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
-    def of_files(self, files: tuple[SourceFile, ...]) -> list[OfFile]:
-        """See `ColumnsScan.of_files`."""
-        return _of_files(files)
+    def footers(self) -> AvroHeaders:
+        """Return the reader of headers."""
+        return AvroHeaders()
 
-    def reader(self, schema: Any, folders: FolderColumns) -> AvroReader:
-        """See `ColumnsScan.reader`."""
-        return AvroReader(schema, folders, self.rules())
-
-
-@lru_cache(maxsize=4)
-def _of_files(files: tuple[SourceFile, ...]) -> list[OfFile]:
-    return of_each(files, _of_file)
+    def reader(self, schema: pa.Schema, folders: FolderColumns, data: Sequence[str]) -> AvroReader:
+        """Return a reader of these columns."""
+        return AvroReader(schema, folders, rules_of(self.read.options, case=self.case))
 
 
-def _of_file(file: SourceFile) -> OfFile:
-    with opened_to_check(file, avro_container.HEAD_BYTES) as opened:
+@dataclass(frozen=True)
+class AvroHeaders:
+    """Reads headers (`columnar_scan.FooterReader`)."""
+
+    def columns(self, source: Source, *, in_store: bool) -> FileColumns:
+        """Return the columns of an open file. Raises DamagedError with the reason."""
         try:
-            return record_of(avro_container.read_header(opened).schema).parts, {}
-        except (DamagedError, SchemaError) as error:
-            raise FatalError(
-                f"{file.name}: not a readable Avro file: {error}",
-                code="bad-data",
-                hint="nothing of this run was sent; correct the file, or move it away, and run again",
-            ) from error
+            return FileColumns(record_of(avro_container.read_header(source.opened).schema).parts)
+        except SchemaError as error:
+            raise DamagedError(str(error)) from error

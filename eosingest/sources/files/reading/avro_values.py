@@ -1,6 +1,6 @@
 """Makes Arrow arrays of the values that fastavro has decoded, by a column's wire schema (avro_columns.py).
 
-    list of values ─▶ array_of ─▶ Arrow array of the file's own type ─▶ parquet_values.py: the schema's type
+    list of values ─▶ array_of ─▶ Arrow array of the file's own type ─▶ columnar_values.py: the schema's type
 
 Values that are none of their type are refused: a boolean that is neither 0 nor 1, an enum of no symbol, an INT beyond 32 bits,
 a decimal of more digits. The bytes of texts are checked where they become the schema's type.
@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from eosingest.sources.files.reading.avro_columns import KEY, VALUE, AvroColumn
-from eosingest.sources.files.reading.parquet_values import UnfitValueError
+from eosingest.sources.files.reading.columnar_values import UnfitValueError
 
 _BOOLEANS = {b"\0": False, b"\1": True, None: None}
 _EXACT = Context(prec=60)

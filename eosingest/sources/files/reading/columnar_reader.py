@@ -186,6 +186,11 @@ class SchemaColumns:
         return bad_data(self._file, f"column {column}: {why} ({part})", way_out)
 
 
+def batch_of(columns: Sequence[Any], rows: int) -> pa.RecordBatch:
+    """Return a batch of these columns, without names."""
+    return pa.RecordBatch.from_arrays(columns, names=[""] * len(columns)) if columns else next(without_columns(rows))
+
+
 def without_columns(rows: int) -> Iterator[pa.RecordBatch]:
     """Yield batches of so many rows without columns."""
     for start in range(0, rows, MOST_ROWS):

@@ -77,6 +77,13 @@ class Rules:
         return name if self.case else name.lower()
 
 
+def rules_of(options: Mapping[str, str], *, case: bool) -> Rules:
+    """Return the rules by a spec's options: the calendars of old dates and times."""
+    given = {name.lower(): value.upper() for name, value in options.items()}
+    times, int96 = given.get("datetimerebasemode", CORRECTED), given.get("int96rebasemode", CORRECTED)
+    return Rules(case, Calendars(times, int96))
+
+
 def converted(column: Any, stored: Stored, target: Any, rules: Rules) -> Any:
     """Return a column with the type `target`. Raises UnfitValueError if a value does not fit."""
     if isinstance(column, pa.ExtensionArray):

@@ -8,7 +8,7 @@ which folders are pending.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, StructType
@@ -16,7 +16,6 @@ from pyspark.sql.types import ArrayType, DataType, StructType
 from eosingest.errors import FatalError
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile
-from eosingest.sources.files.reading.exact_types import refuse_misread, refuse_unreadable
 from eosingest.sources.files.reading.spark_reader import SparkReader
 
 WITH_FOOTERS = tuple(name for name, entry in FORMATS.items() if entry.has_footers)
@@ -39,7 +38,6 @@ class Files:
 
         `reader` must have no `basePath`.
         """
-        refuse_unreadable(self.footers, self._format)
         inferred = self._inferred(reader, files)
         self._refuse_folder_columns(inferred.names, "the data has")
         return inferred
@@ -59,9 +57,6 @@ class Files:
 
     def check(self, schema: StructType, *, given: bool) -> None:
         """Raise FatalError if a file's column would not be read exactly. `given`: the schema is not from these files."""
-        if self.footers:
-            data = StructType([field for field in schema.fields if field.name.lower() not in self._folders])
-            refuse_misread(self.footers, data, self._format, given=given, case=self._case)
 
     def _refuse_folder_columns(self, columns: Iterable[str], who: str) -> None:
         """Raise FatalError if the data has a folder's column: the folder's value would silently replace the data's."""

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eosingest.sources.files.bytes.codecs import DamagedError
 from eosingest.sources.files.reading.columnar_reader import Source, explained
 from eosingest.sources.files.reading.columnar_scan import ColumnarScan, FileColumns
-from eosingest.sources.files.reading.columnar_values import CORRECTED, Calendars, Rules
+from eosingest.sources.files.reading.columnar_values import rules_of
 from eosingest.sources.files.reading.files_in_python import is_set
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.parquet_columns import TypeSettings, stored_columns
@@ -28,9 +28,7 @@ class ParquetScan(ColumnarScan):
 
     def reader(self, schema: pa.Schema, folders: FolderColumns, data: Sequence[str]) -> ParquetReader:
         """Return a reader of these columns."""
-        options = {name.lower(): value.upper() for name, value in self.read.options.items()}
-        times, int96 = options.get("datetimerebasemode", CORRECTED), options.get("int96rebasemode", CORRECTED)
-        return ParquetReader(schema, folders, Rules(self.case, Calendars(times, int96)), self._settings())
+        return ParquetReader(schema, folders, rules_of(self.read.options, case=self.case), self._settings())
 
     def _settings(self) -> TypeSettings:
         return TypeSettings(is_set(self.conf, "spark.sql.legacy.parquet.nanosAsLong"))
