@@ -39,8 +39,7 @@ from eosingest.protocol.split_table import SplitTable
 from eosingest.sources.files.cuts import FileSplit, FileSplits, split_of
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import WORDING, SourceFile
-from eosingest.sources.files.reading import splits as file_splits
-from eosingest.sources.files.reading.line_reader import LineSplit
+from eosingest.spark.python_scan import planned_splits
 
 TOPIC, JOB, TASKS = "eosingest-offsets", "nightly-events", 1_000
 MIB = 1 << 20
@@ -244,11 +243,11 @@ def planning(splits: int, splits_each: int) -> Figures:
     """Plan, and make what tasks are told. CPU and memory are those of the plan and of the hashes that rows carry."""
     began = time.process_time()
     plan = planned(splits, splits_each)
-    found = file_splits.planned_splits(plan, file_splits.BLOCK)
+    found = planned_splits(plan)
     cpu_s, peak = time.process_time() - began, _peak_kib()
-    table = SplitTable({key: split for key, _, split in found}, split_of)
+    table = SplitTable({split.key: split.planned for split in found}, split_of)
     told = len(pickle.dumps(table))
-    part = [LineSplit(key, file, split) for key, file, split in found[: max(1, splits // TASKS)]]
+    part = found[: max(1, splits // TASKS)]
     lines = len(pickle.dumps(tuple(part))) / len(part)
     progress = RunProgress(plan)
     records = list(offset_records(plan))
@@ -269,8 +268,8 @@ def being_told(path: Path) -> Figures:
 
 def write_table(path: Path, splits: int, splits_each: int) -> None:
     """Write what a worker unpickles."""
-    found = file_splits.planned_splits(planned(splits, splits_each), file_splits.BLOCK)
-    path.write_bytes(pickle.dumps(SplitTable({key: split for key, _, split in found}, split_of)))
+    found = planned_splits(planned(splits, splits_each))
+    path.write_bytes(pickle.dumps(SplitTable({split.key: split.planned for split in found}, split_of)))
 
 
 def control_bytes(partitions: int, columns: int) -> int:

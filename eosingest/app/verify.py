@@ -128,7 +128,7 @@ class _Verification:
         rows = None
         if self._options.against_source:
             snapshot = self._source.plan(None, state.offsets.values(), Purpose.AUDIT)
-            rows = audited_source(self._source, snapshot, state.offsets, control, snapshot.as_one)
+            rows = audited_source(self._source, snapshot, state.offsets, control)
             self._note_elsewhere(rows)
         found, verdict = self._audit(rows)
         with self._log.kafka_errors("reading the dead-letter topic"):

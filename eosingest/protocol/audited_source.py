@@ -6,7 +6,7 @@ their receipts (changed, vanished, sent under an earlier spec) are always named.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
@@ -54,13 +54,8 @@ def audited_source(
     snapshot: Snapshot,
     offsets: Mapping[SplitId, OffsetRecord],
     control: ControlRecord,
-    as_one: Collection[str] = (),
 ) -> AuditedSource:
-    """Match the snapshot with the receipts. Raises the errors of `make_plan`.
-
-    `as_one` names items whose splits are one unit once all are done, since the audit's reader, which is not Spark's, cannot
-    separate them.
-    """
+    """Match the snapshot with the receipts. Raises the errors of `make_plan`."""
     plan = make_plan(source, offsets, control.split_size, snapshot)
     receipts: dict[str, list[OffsetRecord]] = {}
     for receipt in offsets.values():
@@ -69,7 +64,7 @@ def audited_source(
     for entry in plan.items:
         found = receipts.get(entry.item.name, [])
         if found and entry.item.name not in plan.changed:
-            planned, units_here = _units(source, entry, found, control.split_size, entry.item.name in as_one)
+            planned, units_here = _units(source, entry, found, control.split_size)
             items.append(replace(entry, pending=planned, skipped=()))
             units += units_here
     read = {entry.item.name for entry in items}
@@ -83,14 +78,13 @@ def audited_source(
 
 
 def _units(
-    source: Source, entry: PlannedItem, receipts: list[OffsetRecord], split_size: int, as_one: bool
+    source: Source, entry: PlannedItem, receipts: list[OffsetRecord], split_size: int
 ) -> tuple[tuple[PlannedSplit, ...], list[Unit]]:
     """Return the splits of an item that are to be read, and the units to compare with their rows."""
     splits = source.splits.cut(entry.item, split_size)
     bounds = {split.id: split.bounds for split in splits}
     cut_alike = all(bounds.get(receipt.split) == receipt.bounds for receipt in receipts)
-    sent_whole = len(receipts) == len(splits) and all(receipt.done for receipt in receipts)
-    if cut_alike and not (as_one and sent_whole):
+    if cut_alike:
         by_split = {receipt.split: receipt for receipt in receipts}
         sent = [
             PlannedSplit(split, by_split[split.id].version, by_split[split.id])

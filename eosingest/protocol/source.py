@@ -238,7 +238,7 @@ class Snapshot:
     `left_out` has an entry for each reason why the kind of source leaves things out, even where none was. `notes` are other
     notes of a run. `scope` is the source's frozen scope, None for none.
     `folders` are the columns whose values come from items' paths (`k=v` folders), in lower case. `sample` is the first item,
-    where it is a local file. `as_one` names the items whose splits the reader that only an audit uses cannot distinguish.
+    where it is a local file.
     """
 
     items: tuple[Item, ...]
@@ -250,7 +250,6 @@ class Snapshot:
     scope: Scope | None = None
     folders: tuple[str, ...] = ()
     sample: Path | None = None
-    as_one: frozenset[str] = frozenset()
 
 
 class Fold(NamedTuple):

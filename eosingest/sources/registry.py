@@ -73,9 +73,9 @@ FILES = Kind(
     file_opener="eosingest.sources.files.listing.named_file:data_file",
     clients={"boto3": "boto3", "urllib3": "urllib3"},
     in_tasks=(
-        "eosingest.sources.files.reading.store_lines",
+        "eosingest.sources.files.reading.text_reader",
         "eosingest.sources.files.reading.inspect_files",
-        "eosingest.sources.files.reading.line_reader",
+        "eosingest.sources.files.reading.value_reader",
         "eosingest.sources.files.reading.audit_reader",
         "eosingest.sources.files.reading.xml_reader",
         "eosingest.sources.files.reading.json_reader",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import signal
+import zlib
 from random import Random
 
 import lz4.frame
@@ -34,6 +35,8 @@ def test_lines_of_every_codec_that_tasks_read(job: Job) -> None:
         "e.gz": gzip.compress,
         "f.gz": lambda data: gzip.compress(data) + b"\0" * 700,
         "g.txt": bytes,
+        "h.bz2": lambda data: bz2.compress(data[:999]) + bz2.compress(data[999:]),
+        "i.deflate": zlib.compress,
     }.items():
         lines = numbered(name)
         (job.data / name).write_bytes(compress(b"\n".join(lines) + b"\n"))
@@ -42,7 +45,7 @@ def test_lines_of_every_codec_that_tasks_read(job: Job) -> None:
     assert sorted(record.value or b"" for record in job.records()) == sorted(expected)
     verified = job.run("verify", "--against-source")
     assert verified.exit_code == 0, verified
-    assert verified.data["source_splits"] >= 7
+    assert verified.data["source_splits"] >= 9
     assert_done(job.run(), 0)
 
 

@@ -5,8 +5,6 @@ Nothing here needs Kafka. The plan is read back from the physical plan that Spar
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import os
 import re
 from collections.abc import Iterator
@@ -18,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import FatalError
 from eosingest.protocol.source import Snapshot
-from eosingest.sources.files.cuts import is_splittable
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.names import is_hidden
 from eosingest.sources.files.listing.source_file import SourceFile
@@ -58,7 +55,7 @@ def listing_of(folder: Path, format: str, *paths: str) -> tuple[FileSource, Snap
 
 
 def read(spark: SparkSession, format: str, files: tuple[SourceFile, ...], base: str | None = None) -> DataFrame:
-    reader = spark.read.format(FORMATS[format].reader or format).schema(SCHEMAS[format])
+    reader = spark.read.format(FORMATS[format].reader or format).schema("a INT")
     if base is not None:
         reader = reader.option("basePath", base)
     return reader.load([escape_for_spark(file.path) for file in files])
@@ -106,21 +103,10 @@ def test_cuts_are_spark_s(spark: SparkSession, tmp_path: Path, format: str, size
 def test_cuts_of_a_file_do_not_depend_on_the_other_files(spark: SparkSession, tmp_path: Path) -> None:
     for name, length in [("a", 2500), ("b", 10), ("c", 999_999)]:
         (tmp_path / name).write_bytes(b"x" * length)
-    source, listing = listing_of(tmp_path, "text", "*")
+    source, listing = listing_of(tmp_path, "orc", "*")
     for files in (listing.items[:1], listing.items[:2], listing.items):
         part = made(*files)
-        assert pieces(spark, read(spark, "text", files)) == planned(source, part)
-
-
-def test_codecs_are_hadoop_s(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    factory = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(spark.sparkContext._jsc.hadoopConfiguration())
-    splittable = jvm.java.lang.Class.forName("org.apache.hadoop.io.compress.SplittableCompressionCodec")
-    registered = {suffix[::-1] for suffix in re.findall(r"(\S+\.): ", factory.toString())}
-    assert {".gz", ".bz2"} <= registered
-    for suffix in registered | set(CODECS) | {suffix.upper() for suffix in registered}:
-        codec = factory.getCodec(jvm.org.apache.hadoop.fs.Path(f"/x/a{suffix}"))
-        assert is_splittable("text", {}, f"/x/a{suffix}") is (codec is None or splittable.isInstance(codec)), suffix
+        assert pieces(spark, read(spark, "orc", files)) == planned(source, part)
 
 
 @pytest.mark.in_turns("one format each")
@@ -147,7 +133,7 @@ def test_rows_of_every_split_are_found_under_our_name_and_time(
 
 
 def write_rows(spark: SparkSession, folder: Path, format: str) -> None:
-    """Write four files of 2,000 rows each: two plain, two compressed (text-like formats: one .gz, one .bz2)."""
+    """Write four files of 2,000 rows each, compressed in several ways."""
     target = folder / "d"
     target.mkdir()
     content = b"".join((b'{"a":%d}\n' if format == "json" else b"%d\n") % number for number in range(2000))

@@ -42,7 +42,6 @@ SETTINGS = ReadSettings(
 )
 OF_FORMAT = {
     "json": SETTINGS,
-    "text": replace(SETTINGS, format="text", schema="value STRING", value="value"),
 }
 ROWS = 700
 
@@ -105,8 +104,6 @@ def in_words(
 def test_rows_know_their_split(spark: SparkSession, tmp_path: Path, format: str, where: str | None) -> None:
     write_files(tmp_path / "d", format)
     plan = plan_of(tmp_path / "d", format)
-    column = "CAST(value AS INT)" if format == "text" else "n"
-    where = where.replace("n", column) if where is not None else None
     settings = replace(OF_FORMAT[format], where=where)
     frame, splits = frame_of(spark, settings, plan)
     found = in_words(plan, splits, through_arrow(frame.records))

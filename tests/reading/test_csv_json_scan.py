@@ -298,19 +298,6 @@ def test_names_that_are_there_twice_far_down() -> None:
         assert raised.value.line == 100_001
 
 
-def test_separators_that_meet_themselves() -> None:
-    """Where the first byte recurs Hadoop cuts otherwise at a split's border: one split a file, or refused."""
-    for separator in ("\n\n", "||", "aba", "aab", "abac"):
-        for format in ("text", "json"):
-            bad = found(format, b"", {"lineSep": separator}, first_split=1024)
-            assert bad is not None
-            assert "split_size" in bad.hint
-            assert found(format, b"", {"lineSep": separator}) is None
-    for separator in ("\n", "\r\n", "ab", "abb", "::x"[1:]):
-        assert found("json", b"", {"lineSep": separator}, first_split=1024) is None
-    assert found("json", b"", {"lineSep": "\r\n", "encoding": "UTF-16BE"}, first_split=1024) is not None
-
-
 def listed_file(path: Path) -> SourceFile:
     """A file as its listing has it."""
     status = path.stat()
@@ -324,10 +311,6 @@ def test_the_inspection_names_file_and_line(tmp_path: Path) -> None:
     finding = inspect(file, "csv", {}, BIG)
     assert finding is not None
     assert str(finding).startswith("data/a b.csv: line 2: a quoted field does not end")
-    path.write_bytes(b"1||2||3")
-    file = listed_file(path)
-    assert inspect(file, "text", {"lineSep": "||"}, 4) is not None
-    assert inspect(file, "text", {"lineSep": "||"}, 7) is None
 
 
 @pytest.mark.parametrize(

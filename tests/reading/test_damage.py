@@ -1,24 +1,36 @@
-"""Damaged files, format by codec by damage: refused before anything is sent, or read as the independent reader reads them.
-
-Not here: what Spark reads of the files that pass (test_spark_reads.py).
-"""
+"""Damaged files, format by codec by damage: refused before anything is sent, or read as the independent reader reads them."""
 
 from __future__ import annotations
 
+import bz2
 import functools
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import lz4.frame
 import pytest
 import xxhash
 
+from eosingest.errors import ChangedError, FatalError
+from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.bytes import codecs
 from eosingest.sources.files.bytes.lines import open_file
 from eosingest.sources.files.formats import inspection
 from eosingest.sources.files.formats.inspection import inspect, needs_inspection
-from tests.support.compressed import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of, zstd
+from eosingest.sources.files.listing.errors import opened_as_listed, while_sent
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.source import FileSource
+from tests.support.compressed import COMPRESS, SKIPPABLE, damages, hadoop_lz4, independently, listed, text_of
 
-TEXT = text_of("text", 3000)
+HALF = 110_000  # of the text, roughly: behind a block
+TEXT = text_of("text", 4000)
 
 look = functools.partial(inspection.look, format="text", options={})
 
@@ -31,11 +43,11 @@ def lines_way(folder: Path, name: str) -> bytes | None:
     try:
         with open_file(file.path) as opened:
             return opened.read()
-    except (codecs.DamagedError, OSError, EOFError):
+    except (codecs.DamagedError, OSError, EOFError, zlib.error):
         return None
 
 
-@pytest.mark.parametrize(("format", "suffix"), [("text", "bz2"), ("json", "bz2"), ("csv", "zst"), ("json", "lz4")])
+@pytest.mark.parametrize(("format", "suffix"), [("json", "bz2"), ("csv", "zst"), ("json", "lz4")])
 def test_what_hadoop_takes_silently_is_proven_before(tmp_path: Path, format: str, suffix: str) -> None:
     """Breaks when a damaged file gets to Spark, or a good one does not."""
     name = f"a.{suffix}"
@@ -59,7 +71,7 @@ def test_what_hadoop_takes_silently_is_proven_before(tmp_path: Path, format: str
     assert len(taken) < 5, "bits that mean nothing are few"
 
 
-@pytest.mark.parametrize("suffix", ["gz", "zst", "lz4"])
+@pytest.mark.parametrize("suffix", ["gz", "bz2", "zst", "lz4"])
 def test_lines_are_those_of_a_whole_file(tmp_path: Path, suffix: str) -> None:
     """Breaks when a task ends a damaged file as if it were whole, or takes other bytes from it."""
     name = f"a.{suffix}"
@@ -97,31 +109,6 @@ def test_going_back_and_forth_in_what_was_decompressed(tmp_path: Path, suffix: s
         assert opened.read() == TEXT[3:]
         assert opened.read(5) == b""
         assert opened.seek(len(TEXT) + 9) == len(TEXT)
-
-
-@pytest.mark.parametrize(
-    ("data", "words"),
-    [
-        (zstd(TEXT, window_log=24), "window of 16 MiB"),
-        (zstd(TEXT) + zstd(TEXT, window_log=27), "window of 128 MiB"),
-        (SKIPPABLE + zstd(TEXT), "skippable frame"),
-        (zstd(TEXT) + SKIPPABLE, "skippable frame"),
-    ],
-    ids=["a large window", "a large window behind a small one", "skippable frame first", "skippable frame last"],
-)
-def test_zstd_that_only_tasks_read(tmp_path: Path, data: bytes, words: str) -> None:
-    """Breaks when a file that Spark's decoder does not know comes to it, or one that tasks can read is refused."""
-    (tmp_path / "a.zst").write_bytes(data)
-    found = inspect(listed(tmp_path, "a.zst"), "text", {})
-    assert found is not None
-    assert words in found.message
-    assert lines_way(tmp_path, "a.zst") == independently("zst", data)
-
-
-def test_the_windows_that_spark_reads(tmp_path: Path) -> None:
-    for window_log in (10, 17, 23):
-        (tmp_path / "a.zst").write_bytes(zstd(TEXT, window_log=window_log))
-        assert inspect(listed(tmp_path, "a.zst"), "text", {}) is None
 
 
 @pytest.mark.parametrize("name", ["a.snappy", "a.SNAPPY", "a.lz4", "b.json.LZ4"])
@@ -223,3 +210,88 @@ def test_a_name_that_says_the_wrong_codec(tmp_path: Path, suffix: str) -> None:
         found = look(listed(tmp_path, f"a.{suffix}"))
         assert found is not None
         assert words in found.message
+
+
+def bz2_files(random: Random, text: bytes) -> Iterator[bytes]:
+    """Yield one stream or many, blocks of each size, cut anywhere; lines longer than a block, and very short ones."""
+    yield bz2.compress(text, 1)
+    yield bz2.compress(text, 9)
+    yield bz2.compress(text[:HALF], 1) + bz2.compress(text[HALF:], 1)
+    yield bz2.compress(text[:HALF], 9) + bz2.compress(b"") + bz2.compress(text[HALF:], 1) + bz2.compress(b"")
+    cuts = sorted(random.sample(range(len(text)), 12))
+    yield b"".join(bz2.compress(text[a:b], 1) for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
+    yield bz2.compress(text.replace(b"\n", b"-") + b"\n" + text, 1)
+    yield bz2.compress(re.sub(rb"([^\n]{2})", rb"\1\n", text), 1)
+
+
+def test_streams_of_bz2(tmp_path: Path) -> None:
+    text = text_of("text", 3600)
+    for data in bz2_files(Random(3), text):
+        (tmp_path / "a.BZ2").write_bytes(data)
+        assert lines_way(tmp_path, "a.BZ2") == bz2.decompress(data)
+
+
+def lz4_frames(random: Random, text: bytes) -> bytes:
+    """Some frames of any kind the tool or the library writes, written at once or in pieces, skippable ones between them."""
+    cuts = sorted(random.sample(range(len(text)), random.randrange(3)))
+    found = b""
+    for part in (text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)):
+        found += random.choice([b"", b"", SKIPPABLE])
+        compressor = lz4.frame.LZ4FrameCompressor(
+            block_size=random.choice([0, 4, 5, 6, 7]),
+            block_linked=random.random() < 0.6,
+            compression_level=random.choice([-5, 0, 1, 3, 9, 12]),
+            content_checksum=random.random() < 0.5,
+            block_checksum=random.random() < 0.5,
+            auto_flush=random.random() < 0.5,
+        )
+        found += compressor.begin(source_size=random.choice([0, len(part)]))
+        step = random.choice([1_000, 66_000, 500_000])
+        found += b"".join(compressor.compress(part[at : at + step]) for at in range(0, len(part), step))
+        found += compressor.flush()
+    return found
+
+
+def test_frames_of_lz4(tmp_path: Path) -> None:
+    """Breaks when our codec reads a frame otherwise than lz4's own library does."""
+    random = Random(4)
+    kinds = (
+        lambda: random.randbytes(60).hex().encode(),
+        lambda: b"ab" * random.randrange(3000),
+        lambda: b"one and the same",
+    )
+    for number in range(40):
+        make, size = random.choice(kinds), random.choice([1, 60, 3_000])
+        rows = [b"%d %s" % (number, make()[: 9_000 if size < 3_000 else 200]) for _ in range(size)]
+        data = lz4_frames(random, b"\n".join(rows))
+        assert independently("lz4", data) == b"\n".join(rows)
+        (tmp_path / "a.lz4").write_bytes(data)
+        assert lines_way(tmp_path, "a.lz4") == b"\n".join(rows)
+
+
+def test_files_from_before_1970(tmp_path: Path) -> None:
+    """Breaks when a file is called changed for ever since its modification time is a negative number."""
+    for time_ns in (-1, -1_000_000, -999_001, -1_000_500_000, -86_400_123_456_789, 0, 1_999_999):
+        (tmp_path / "a").write_bytes(b"x\n")
+        os.utime(tmp_path / "a", ns=(0, time_ns))
+        with opened_as_listed(listed(tmp_path, "a"), while_sent) as opened:
+            assert opened.read() == b"x\n"
+
+
+def test_damage_is_found_before(tmp_path: Path) -> None:
+    """Breaks when a run goes on with a damaged file, or calls a file damaged that has changed."""
+    good = bz2.compress(text_of("json", 2000), 1)
+    for number in range(6):
+        (tmp_path / f"f{number}.bz2").write_bytes(good if number % 2 else good[: -number - 1])
+    (tmp_path / "plain.json").write_bytes(text_of("json", 10))
+    source = FileSource(format="json", paths=["*"], directory=tmp_path, root=None, min_age_s=0)
+    plan = make_plan(source, {}, 25_000, source.plan())
+    read: Any = SimpleNamespace(format="json", options={}, schema=None)
+    with pytest.raises(FatalError) as caught:
+        inspect_pending(None, read, plan, as_lines=False, slots=2)
+    assert caught.value.code == "bad-data"
+    assert caught.value.message.count("bzip2 stream") == 3
+    assert all(f"f{number}.bz2: near byte" in caught.value.message for number in (0, 2, 4))
+    (tmp_path / "f0.bz2").write_bytes(gzip.compress(b"x"))
+    with pytest.raises(ChangedError):
+        inspect_pending(None, read, plan, as_lines=False, slots=2)

@@ -1,6 +1,6 @@
-"""Cuts files into the same (file, start, length) as Spark's file scan, without a JVM.
+"""Cuts files into (file, start, length), without a JVM; those that Spark reads as its file scan does.
 
-Holds for sessions with `spark.sql.files.minPartitionNum=1` and `spark.sql.files.maxPartitionBytes=<split size>`: then
+That holds for sessions with `spark.sql.files.minPartitionNum=1` and `spark.sql.files.maxPartitionBytes=<split size>`: then
 the cuts inside a file depend on that file alone. tests/integration/test_spark_splits.py compares with Spark's plan.
 """
 
@@ -22,12 +22,10 @@ from eosingest.protocol.source import (
     SplitKind,
     Version,
 )
-from eosingest.sources.files.bytes.text_blocks import layout
+from eosingest.sources.files.bytes.codecs import codec_of
+from eosingest.sources.files.bytes.text_blocks import Layout, ambiguous_separator, layout
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
-
-# Suffixes of Hadoop's codecs, regardless of case. bzip2, which is not here, is the only codec that can be cut.
-_UNSPLITTABLE_SUFFIXES = (".gz", ".deflate", ".snappy", ".lz4", ".zst")
 
 
 @dataclass(frozen=True)
@@ -81,25 +79,18 @@ def file_split(split: Split) -> FileSplit:
 
 
 def is_splittable(format: str, options: Mapping[str, str], path: str) -> bool:
-    """Say whether this file is cut: none that is read whole, nor a compressed one, unless its format compresses inside.
-
-    Of text that Python reads, none whose lines do not end with one byte, nor a .bz2: only Hadoop cuts these.
-    """
+    """Say whether this file is cut: none that is read whole, nor text that is compressed, or cannot be cut at any byte."""
     entry = FORMATS[format]
     if entry.is_whole(options):
         return False
-    if (
-        entry.is_read_in_python
-        and entry.is_text
-        and (is_cut_by_codec(path) or not layout(format, options).ends_at_a_byte)
-    ):
-        return False
-    return entry.is_compressed_inside or not path.lower().endswith(_UNSPLITTABLE_SUFFIXES)
+    return entry.is_compressed_inside or (
+        codec_of(path) is None and _is_cut_at_any_byte(layout(format, options), format)
+    )
 
 
-def is_cut_by_codec(path: str) -> bool:
-    """Say whether this is a compressed text file that is cut (.bz2). Only Hadoop knows where a split's rows begin in it."""
-    return path.lower().endswith(".bz2")
+def _is_cut_at_any_byte(found: Layout, format: str) -> bool:
+    """Say whether a line's end is found from any byte on: of text also one of several bytes, unless it overlaps itself."""
+    return not ambiguous_separator(found.end) if format == "text" else found.ends_at_a_byte
 
 
 def cut(file: SourceFile, split_size: int) -> tuple[FileSplit, ...]:

@@ -19,7 +19,7 @@ from eosingest.host.interruption import never
 from eosingest.protocol.source import Item, Purpose, Recorded, Scope, Snapshot, Source, Version
 from eosingest.sources.base import compared
 from eosingest.sources.files.bytes.codecs import named_by_codec
-from eosingest.sources.files.cuts import FileSplits, is_cut_by_codec, is_splittable
+from eosingest.sources.files.cuts import FileSplits, is_splittable
 from eosingest.sources.files.listing import etags, hdfs_places
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.local_places import LocalPlaces
@@ -137,9 +137,6 @@ class FileSource(Source):
             notes=tuple(f"'{text}' names no file" for text in sorted(path.text for path in nothing)),
             folders=partition_columns(files, recursive=self._recursive),
             sample=Path(files[0].path) if files and not files[0].etag else None,
-            as_one=frozenset(
-                file.name for file in files if self._format == "text" and is_cut_by_codec(file.coded_path)
-            ),
         )
 
     def _refuse_nothing(self, nothing: Iterable[Written], look: Look) -> None:

@@ -23,23 +23,24 @@ from eosingest.protocol.task_contract import SplitEnd
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.formats.options import reader_options
+from eosingest.sources.files.formats.whole import is_one_value
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.avro_scan import AvroScan
 from eosingest.sources.files.reading.csv_scan import CsvScan
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.json_scan import JsonScan
-from eosingest.sources.files.reading.line_jobs import line_separator, takes_lines
-from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.orc_scan import OrcScan
 from eosingest.sources.files.reading.parquet_scan import ParquetScan
 from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.sources.files.reading.text_scan import TextScan
+from eosingest.sources.files.reading.value_scan import ValueScan
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import causes, failures, python_scan
 from eosingest.spark.direct import DirectInputs
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
-from eosingest.spark.scan import tasks_of
+from eosingest.spark.scan import Direct, tasks_of
 from tests.support.reading.independent import plain
 from tests.support.warm_spark import cut_by, warm_spark
 
@@ -51,6 +52,8 @@ SCANS: Mapping[str, type[FilesInPython]] = {
     "json": JsonScan,
     "orc": OrcScan,
     "parquet": ParquetScan,
+    "text": TextScan,
+    "binaryFile": ValueScan,
     "xml": XmlScan,
 }
 
@@ -89,7 +92,8 @@ class Pending:
     @property
     def scan(self) -> FilesInPython:
         """How Python reads it."""
-        return SCANS[self.read.format](self.read, self.read)
+        made = ValueScan if is_one_value(self.read.format, self.read.options) else SCANS[self.read.format]
+        return made(self.read, self.read)
 
     def rows(self) -> list[Any]:
         """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON.
@@ -149,10 +153,10 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     if asked.format in SCANS:
         pending = Pending(read, plan, base_path)
         pending.scan.inspect(tasks_of(None), plan, direct=False, slots=2)
-        return pending
-    as_lines = takes_lines(read, {}, plan, base_path)
-    inspect_pending(tasks_of(None), read, plan, as_lines=as_lines, slots=2)
-    return _lines(plan, line_separator(read)) if as_lines else Pending(read, plan, base_path)
+        direct = pending.scan.direct(plan) if asked.format in ("text", "binaryFile") else None
+        return pending if direct is None else _direct(direct)
+    inspect_pending(tasks_of(None), read, plan, as_lines=False, slots=2)
+    return Pending(read, plan, base_path)
 
 
 def _settings(asked: Asked) -> ReadSettings:
@@ -171,10 +175,9 @@ def _settings(asked: Asked) -> ReadSettings:
     )
 
 
-def _lines(plan: Plan, separator: int | None) -> list[bytes | None]:
-    splits = [LineSplit(*planned) for planned in file_splits.planned_splits(plan, file_splits.BLOCK)]
+def _direct(direct: Direct) -> list[bytes | None]:
     values: list[bytes | None] = []
-    for item in DirectInputs(LineReader(separator), splits, _LONGEST)._items(lambda split: None):
+    for item in DirectInputs(direct.reader, direct.splits, _LONGEST)._items(lambda split: None):
         if not isinstance(item, SplitEnd):
             values += item.records.values
     return values

@@ -65,7 +65,7 @@ def play(cases: Iterable[Case], folder: Path, lab: Lab | None, *, here: bool = F
             continue
         if not isinstance(found, Pending):
             outcomes[case.id] = Outcome(_rows(case, found))
-        elif (lab is None and found.needs_no_jvm) or (here and case.format == "csv" and case.ddl and not case.value):
+        elif (lab is None and found.needs_no_jvm) or _is_read_here(case, here=here):
             outcomes[case.id] = _read_in_python(found)
         elif lab is not None:
             batches.setdefault(_batch(case, found), []).append((case, found))
@@ -74,6 +74,13 @@ def play(cases: Iterable[Case], folder: Path, lab: Lab | None, *, here: bool = F
             assert lab is not None
             _read(lab, batch[at : at + _TOGETHER], outcomes)
     return outcomes
+
+
+def _is_read_here(case: Case, *, here: bool) -> bool:
+    """Say whether a case needs no Spark: CSV where that is asked for, and lines that must be refused."""
+    return (here and case.format == "csv" and bool(case.ddl) and not case.value) or (
+        case.format == "text" and case.expectation() is None
+    )
 
 
 def _batch(case: Case, pending: Pending) -> str:

@@ -417,13 +417,12 @@ def test_a_signal_ends_a_listing(tmp_path: Path, paths: list[str]) -> None:
             source.check()
 
 
-@pytest.mark.parametrize(("format", "as_one"), [("text", {"d/b.bz2"}), ("json", set[str]())])
-def test_facts_of_a_listing_for_people_and_audits(tmp_path: Path, format: str, as_one: set[str]) -> None:
+def test_facts_of_a_listing(tmp_path: Path) -> None:
     make(tmp_path, "d/b.bz2", "d/c", "k=1/l=2/a")
-    files = FileSource(format=format, paths=["d"], directory=tmp_path, root=None, min_age_s=0).plan()
-    assert (files.folders, files.sample, files.as_one) == ((), tmp_path / "d/b.bz2", as_one)
-    tree = FileSource(format=format, paths=["k=1"], directory=tmp_path, root=None, min_age_s=0).plan()
-    assert (tree.folders, tree.sample, tree.as_one) == (("k", "l"), tmp_path / "k=1/l=2/a", frozenset())
+    files = FileSource(format="text", paths=["d"], directory=tmp_path, root=None, min_age_s=0).plan()
+    assert (files.folders, files.sample) == ((), tmp_path / "d/b.bz2")
+    tree = FileSource(format="text", paths=["k=1"], directory=tmp_path, root=None, min_age_s=0).plan()
+    assert (tree.folders, tree.sample) == (("k", "l"), tmp_path / "k=1/l=2/a")
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
 from eosingest.sources.files.bytes import lines
 from eosingest.sources.files.reading import line_reader
-from eosingest.sources.files.reading.line_jobs import takes_lines
-from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
+from eosingest.sources.files.reading.line_reader import LineReader
 from eosingest.sources.files.reading.rows import ReadSettings
-from eosingest.sources.files.reading.splits import BLOCK, planned_splits
+from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.direct import DirectInputs, _bounds, deal
+from eosingest.spark.python_scan import PythonSplit, planned_splits
 from tests.support.builders import offset_record, place
 from tests.support.compressed import lz4_frame, zstd
 
@@ -45,12 +45,11 @@ def plan_of(folder: Path, split_size: int = 100) -> Plan:
     return make_plan(source, {}, split_size, source.plan())
 
 
-def dealt(folder: Path, tasks: int = 1, split_size: int = 100) -> tuple[tuple[LineSplit, ...], ...]:
-    planned = [LineSplit(key, file, split) for key, file, split in planned_splits(plan_of(folder, split_size), BLOCK)]
-    return deal(planned, tasks)
+def dealt(folder: Path, tasks: int = 1, split_size: int = 100) -> tuple[tuple[PythonSplit, ...], ...]:
+    return deal(planned_splits(plan_of(folder, split_size)), tasks)
 
 
-def reading(splits: Sequence[LineSplit], longest: int = 1 << 20) -> DirectInputs:
+def reading(splits: Sequence[PythonSplit], longest: int = 1 << 20) -> DirectInputs:
     return DirectInputs(LineReader(None), splits, longest)
 
 
@@ -82,10 +81,8 @@ def positions_of(batch: Batch | SplitEnd) -> list[Position]:
         (LINES, True),
         (replace(LINES, value=" `VALUE` -- as it is\n"), True),
         (replace(LINES, options={"lineSep": ";"}), True),
-        (replace(LINES, options={"lineSep": "\r\n"}), False),
-        (replace(LINES, options={"lineSep": "é"}), False),
-        (replace(LINES, format="json"), False),
-        (replace(LINES, schema="line STRING"), False),
+        (replace(LINES, options={"lineSep": "\r\n"}), True),
+        (replace(LINES, options={"lineSep": "é"}), True),
         (replace(LINES, where="value <> ''"), False),
         (replace(LINES, select=("upper(value) AS value",)), False),
         (replace(LINES, key="value"), False),
@@ -97,19 +94,17 @@ def positions_of(batch: Batch | SplitEnd) -> list[Position]:
 def test_which_specs(tmp_path: Path, settings: ReadSettings, takes: bool) -> None:
     """Breaks when a spec that asks for more than the lines has them sent as they are."""
     (tmp_path / "a").write_bytes(b"x\n")
-    assert takes_lines(settings, {}, plan_of(tmp_path), None) is takes
+    direct = TextScan(settings, settings).direct(plan_of(tmp_path))
+    assert (direct is not None and isinstance(direct.reader, LineReader)) is takes
 
 
-@pytest.mark.parametrize(
-    ("name", "takes"),
-    [("a.txt", True), ("a.GZ", True), ("a.bz2", False), ("a.zst", True), ("a.lz4", True), ("a.snappy", False)],
-)
-def test_which_files(tmp_path: Path, name: str, takes: bool) -> None:
-    """Breaks when bytes that Hadoop would decompress are sent."""
-    (tmp_path / name).write_bytes(b"x\n")
-    assert takes_lines(LINES, {}, plan_of(tmp_path), None) is takes
-    assert not takes_lines(LINES, {}, plan_of(tmp_path), str(tmp_path)), "a folder may give a column named value"
-    assert not takes_lines(LINES, {"spark.hadoop.io.compression.codecs": "a.b.Codec"}, plan_of(tmp_path), None)
+def test_a_folder_may_not_be_called_as_the_lines(tmp_path: Path) -> None:
+    """Breaks when a folder's value is sent in place of the lines."""
+    (tmp_path / "Value=1").mkdir()
+    (tmp_path / "Value=1" / "a").write_bytes(b"x\n")
+    with pytest.raises(FatalError) as raised:
+        TextScan(LINES, LINES).direct(plan_of(tmp_path))
+    assert raised.value.code == "column-twice"
 
 
 @pytest.mark.parametrize(

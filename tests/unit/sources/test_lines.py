@@ -17,15 +17,13 @@ from eosingest.sources.files.bytes.lines import Bounds, open_file, read_lines
 from eosingest.sources.files.positions import BytePositions
 
 
-def simple_lines(data: bytes, separator: int | None) -> list[tuple[int, bytes, int]]:
+def simple_lines(data: bytes, separator: bytes | None) -> list[tuple[int, bytes, int]]:
     """All lines of a file as (begin, line, position behind it)."""
     found, begin, at = [], 0, 0
     while at < len(data):
-        if separator is None and data[at : at + 2] == b"\r\n":
-            length = 2
-        elif data[at] in ((10, 13) if separator is None else (separator,)):
-            length = 1
-        else:
+        ends = (b"\r\n", b"\n", b"\r") if separator is None else (separator,)
+        length = next((len(end) for end in ends if data.startswith(end, at)), 0)
+        if not length:
             at += 1
             continue
         found.append((begin, data[begin:at], at + length))
@@ -35,17 +33,19 @@ def simple_lines(data: bytes, separator: int | None) -> list[tuple[int, bytes, i
     return found
 
 
-def of_split(data: bytes, start: int, end: int, separator: int | None) -> list[tuple[bytes, int]]:
+def of_split(data: bytes, start: int, end: int, separator: bytes | None) -> list[tuple[bytes, int]]:
     """The lines that begin behind the first byte of a split, the first of a file too, and at its end at the latest."""
     if start == 0:
         return [(line, behind) for begin, line, behind in simple_lines(data, separator) if begin <= end]
     # A split knows nothing of what is before it: a line feed behind a carriage return is an end of line to it.
-    inside = simple_lines(data[start:], separator)[1:]
-    return [(line, behind + start) for begin, line, behind in inside if begin + start <= end]
+    before = min(start, len(separator) - 1) if separator else 0
+    inside = simple_lines(data[start - before :], separator)[1:]
+    shifted = [(begin + start - before, line, behind + start - before) for begin, line, behind in inside]
+    return [(line, behind) for begin, line, behind in shifted if begin <= end]
 
 
 def read(
-    data: bytes, start: int, end: int | None, separator: int | None, position: int | None = None
+    data: bytes, start: int, end: int | None, separator: bytes | None, position: int | None = None
 ) -> list[tuple[bytes, int]]:
     found = []
     for piece in read_lines(io.BytesIO(data), Bounds(start, end, len(data), position), separator):
@@ -61,16 +61,21 @@ def test_random_bytes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     random = Random(seed)
     monkeypatch.setattr(lines, "_BLOCK_BYTES", random.choice((1, 2, 3, 7, 64)))
     monkeypatch.setattr(lines, "BEYOND_BYTES", random.choice((1, 2, 5)))
-    separator = random.choice((None, None, ord(";")))
+    separator = random.choice((None, None, b";", b"\r\n", b"abb"))
     data = bytes(random.choices(b"ab\r\n;", (3, 3, 1, 1, 1), k=random.randint(1, 60)))
+    data = data.replace(b";", b"\r\n") if separator == b"\r\n" else data
     size = random.randint(1, len(data))
+    found = []
     for start in range(0, len(data), size):
         end = min(len(data), start + size)
         expected = of_split(data, start, end, separator)
         assert read(data, start, end, separator) == expected, (data, start, end)
+        found += expected
         for index, (_, position) in enumerate(expected):
             assert read(data, start, end, separator, position) == expected[index + 1 :], (data, start, end, position)
-    assert read(data, 0, None, separator) == of_split(data, 0, len(data), separator)
+    whole = of_split(data, 0, len(data), separator)
+    assert read(data, 0, None, separator) == whole
+    assert separator is None or found == whole
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,21 @@
 """Cuts lines of a text file from its bytes as Spark's text reader cuts them: no JVM, no Python object per line.
 
-Used by the task that sends a planned split's lines unchanged (reading/line_reader.py). The rules are those of Hadoop's
-LineRecordReader, which Spark reads text with; tests/integration/test_lines.py compares the two:
+Used by the readers of text, CSV and JSON (reading/). The rules are those of Hadoop's LineRecordReader;
+tests/integration/test_lines.py compares the two:
 
-- A line ends at `\\n`, `\\r` or `\\r\\n`, or at a given byte alone; text after the last end is a line unless it is empty.
+- A line ends at `\\n`, `\\r` or `\\r\\n`, or at a given separator alone; text after the last end is a line unless it is empty.
 - A line belongs to the split that it begins in, or at whose very end it begins; so every split but a file's first one skips
   its first line.
 - A byte order mark of UTF-8 at the beginning of a file belongs to no line.
 
-A position is the offset in bytes of the next line's first byte, in the decompressed content of the file.
+A position is the offset in bytes of the next line's first byte, in the decompressed content of the file. A file is cut into
+splits only if its separator cannot overlap itself (`text_blocks.ambiguous_separator`).
 """
 
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedIOBase, BufferedReader
@@ -27,7 +29,6 @@ _BLOCK_BYTES = 1 << 20
 BEYOND_BYTES = 1 << 14  # most lines end at most so far after their split
 _LF, _CR = 10, 13
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_OUR_CODECS = ("gzip", "zstd", "lz4")
 
 
 @dataclass(frozen=True)
@@ -42,14 +43,14 @@ class Lines:
     def __len__(self) -> int:
         return len(self.starts)
 
-    def values(self, separator: int | None) -> list[bytes]:
+    def values(self, separator: bytes | None) -> list[bytes]:
         """Return the lines one by one; `separator` as in `read_lines`."""
         if not len(self):
             return []
         first, count = int(self.starts[0]), len(self)
         if separator is not None or b"\r" not in self.data:
-            end = b"\n" if separator is None else bytes([separator])
-            lines = self.data[first:].split(end, count)  # the data is not copied if it begins with the first line
+            # The data is not copied if it begins with the first line.
+            lines = self.data[first:].split(separator or b"\n", count)
             return lines[:count]
         # Ends the last line: splitlines would drop an empty one. A "\r" does not join the end of line before it.
         return (self.data[first : int(self.ends[-1])] + b"\r").splitlines()
@@ -76,7 +77,7 @@ def open_file(path: str) -> BufferedIOBase:
 
 def is_compressed(path: str) -> bool:
     """Say whether a file is decompressed here: then positions are not those of the file's own bytes."""
-    return codec_of(path) in _OUR_CODECS
+    return codec_of(path) is not None
 
 
 @dataclass(frozen=True)
@@ -94,13 +95,15 @@ class Bounds:
     longest: int = 1 << 30
 
 
-def read_lines(file: BufferedIOBase, bounds: Bounds, separator: int | None) -> Iterator[Lines]:
-    """Yield the lines of a split. `separator` is the byte that ends a line, None for line feeds and carriage returns.
+def read_lines(file: BufferedIOBase, bounds: Bounds, separator: bytes | None) -> Iterator[Lines]:
+    """Yield the lines of a split. `separator` ends a line; None for line feeds and carriage returns.
 
     A line that is longer than `bounds.longest` bytes is cut off and comes last: it cannot be sent.
     """
-    at = file.seek(bounds.start if bounds.position is None else bounds.position)
     passes_over = bounds.position is None and bounds.start > 0
+    # An end of line that the split's first byte is in ends the line that is skipped.
+    within = min(len(separator) - 1, bounds.start) if separator and passes_over else 0
+    at = file.seek((bounds.start if bounds.position is None else bounds.position) - within)
     rest = b""
     while bounds.end is None or at <= bounds.end:
         block = file.read(_block_bytes(bounds, at, len(rest)))
@@ -113,7 +116,8 @@ def read_lines(file: BufferedIOBase, bounds: Bounds, separator: int | None) -> I
         if passes_over and len(mine):
             mine, passes_over = mine.between(1, len(mine)), False
         elif passes_over and len(rest) > bounds.longest:  # a line of the previous split: only its end is needed
-            at, rest = at + len(rest) - 1, rest[-1:]
+            kept = max(1, within)
+            at, rest = at + len(rest) - kept, rest[-kept:]
         if len(mine):
             yield mine
         if not block or endless:
@@ -137,14 +141,18 @@ def _beginning_before(end: int | None, begin: int, lines: Lines) -> int:
     return int(np.searchsorted(begins, end, side="right"))
 
 
-def _cut(data: bytes, at: int, separator: int | None, *, ended: bool) -> Lines:
+def _cut(data: bytes, at: int, separator: bytes | None, *, ended: bool) -> Lines:
     """Cut the lines that end in `data`, which begins at position `at` of the file; all lines if the file ended."""
     found = np.frombuffer(data, np.uint8)
     if separator is None and b"\r" in data:
         ends, behind = _ends_with_carriage_returns(found, ended)
-    else:
-        ends = np.flatnonzero(found == (_LF if separator is None else separator))
+    elif separator is None or len(separator) == 1:
+        ends = np.flatnonzero(found == (separator or b"\n")[0])
         behind = ends + 1
+    else:
+        matches = re.finditer(re.escape(separator), data)
+        ends = np.fromiter((match.start() for match in matches), np.int64)
+        behind = ends + len(separator)
     if ended and len(data) > (behind[-1] if len(behind) else 0):
         ends, behind = np.append(ends, len(data)), np.append(behind, len(data))
     starts = np.concatenate((np.zeros(min(1, len(ends)), np.int64), behind[:-1]))

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from io import BufferedReader
 
 from eosingest.errors import FatalError, listed
-from eosingest.sources.files.bytes import codecs, file_parts, magic, zstd_frames
+from eosingest.sources.files.bytes import codecs, file_parts, magic
 from eosingest.sources.files.bytes.file_parts import WHOLE, FilePart
 from eosingest.sources.files.formats import FORMATS, avro_container
 from eosingest.sources.files.formats.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
 from eosingest.sources.files.formats.unknown_fields import KnownFields
-from eosingest.sources.files.formats.whole import LONGEST, is_one_value, is_whole
+from eosingest.sources.files.formats.whole import LONGEST, is_one_value
 from eosingest.sources.files.listing.errors import before_sending, opened_as_listed
 from eosingest.sources.files.listing.file_tree import unreadable
 from eosingest.sources.files.listing.source_file import SourceFile
@@ -31,7 +31,6 @@ from eosingest.sources.files.storage.port import UnreachableError
 
 TEXT_FORMATS = tuple(name for name, entry in FORMATS.items() if entry.is_text)
 _CONTAINERS = tuple(name for name, entry in FORMATS.items() if entry.is_in_blocks)
-_PROVEN = ("bzip2", "zstd", "lz4")
 _NAMED_AT_MOST = 20
 _CORRECT = "correct it, or move it away"
 # Reads the decompressed pieces of a file; raises BadTextError for the first error in them.
@@ -53,13 +52,10 @@ class Finding:
 
 
 def needs_inspection(format: str, options: Mapping[str, str], path: str) -> bool:
-    """Say whether a file must be read before the run, since Spark would not report damage in it."""
-    codec = _codec(format, path)
-    # Jackson does not check the end of a document, and a value has a maximum length.
-    if codec is not None and is_whole(format, options):
-        return True
-    # Hadoop's decoder reports all damage to .gz and .deflate itself (docs/reading.md).
-    return format in _CONTAINERS or codec in _PROVEN or needs_text_check(format, options)
+    """Say whether a file must be read before the run."""
+    # A value has a maximum length.
+    is_packed_value = _codec(format, path) is not None and is_one_value(format, options)
+    return format in _CONTAINERS or is_packed_value or needs_text_check(format)
 
 
 def look(file: SourceFile, format: str, options: Mapping[str, str]) -> Finding | None:
@@ -92,7 +88,7 @@ def _look_at_text(file: SourceFile, codec: str | None) -> Finding | None:
             hint = "give the files that are not so compressed a separate job, or leave them out by a narrower path"
         return Finding(file.name, "", message, hint)
     try:
-        if codec in ("gzip", "deflate"):  # Spark reads the rest: no other bytes are checked here
+        if codec in ("gzip", "deflate"):
             next(codecs.pieces(io.BytesIO(head), file.coded_path), b"")
     except codecs.DamagedError as damaged:
         if file.length <= len(head) or damaged.hint:
@@ -130,7 +126,7 @@ def inspect(
             pieces = codecs.pieces(opened, file.coded_path) if part == WHOLE else file_parts.pieces(opened, part)
             if check is not None:
                 check(pieces)
-            elif needs_text_check(format, options):
+            elif needs_text_check(format):
                 first_split, from_start = split_size if _is_cut(file, split_size) else None, part.start == 0
                 begun = check_text(pieces, format, options, first_split, from_start=from_start, fields=fields)
                 if not begun and part != WHOLE:  # the content begins in a later part, which cannot know that
@@ -138,16 +134,11 @@ def inspect(
             length = sum(map(len, pieces))
             if is_one_value(format, options) and length > LONGEST:
                 return _too_long(file)
-            if codecs.codec_of(file.coded_path) == "zstd" and not FORMATS[format].is_read_in_python:
-                _refuse_unread_by_spark(opened)
         except BadTextError as bad:
             line = None if bad.line is None else bad.line + file_parts.lines_before(opened, part)
             where = "" if line is None else f"line {line:,}"
             return Finding(file.name, where, bad.message, bad.hint or _CORRECT)
         except codecs.DamagedError as damaged:
-            by_spark = not (FORMATS[format].is_read_in_python or is_whole(format, options))
-            if by_spark and codecs.codec_of(file.coded_path) in ("gzip", "deflate"):  # Hadoop reports it in the run
-                return None
             return _finding(file, damaged)
     return None
 
@@ -163,13 +154,6 @@ def _inspect_blocks(file: SourceFile, split_size: int | None) -> Finding | None:
 
 def _is_cut(file: SourceFile, split_size: int | None) -> bool:
     return split_size is not None and file.splittable and file.length > split_size
-
-
-def _refuse_unread_by_spark(opened: BufferedReader) -> None:
-    unread = zstd_frames.unread_by_spark(opened)
-    if unread is not None:
-        message, hint, at = unread
-        raise codecs.DamagedError(message, at=at, hint=hint)
 
 
 def _codec(format: str, path: str) -> str | None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eosingest.sources.files.bytes.text_blocks import BadTextError, ambiguous_separator, blocks, layout
+from eosingest.sources.files.bytes.text_blocks import BadTextError, blocks, layout
 from eosingest.sources.files.formats.csv_check import CsvCheck
 from eosingest.sources.files.formats.json_scan import JsonScan
 from eosingest.sources.files.formats.unknown_fields import KnownFields
-from eosingest.sources.files.formats.whole import is_one_value, is_whole
+from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.formats.whole_csv import whole_rows
 from eosingest.sources.files.formats.whole_json import check_json
 
 __all__ = ["BadTextError", "can_be_parted", "check_text", "needs_text_check"]
 
 
-def needs_text_check(format: str, options: Mapping[str, str]) -> bool:
-    """Say whether the text of such files must be checked: in the format text, only if lines may be cut wrong."""
-    if is_one_value(format, options):
-        return False
-    return format in ("csv", "json") or (format == "text" and ambiguous_separator(layout(format, options).end))
+def needs_text_check(format: str) -> bool:
+    """Say whether the text of such files must be checked."""
+    return format in ("csv", "json")
 
 
 def can_be_parted(format: str, options: Mapping[str, str]) -> bool:
@@ -52,16 +50,8 @@ def check_text(
             pass
         return True
     found = layout(format, options)
-    if format != "csv" and first_split is not None and ambiguous_separator(found.end):
-        raise BadTextError(
-            f"lineSep {found.separator!r} begins with a byte that it holds again: at the border of two splits a line may be"
-            " cut in the wrong place",
-            hint="set source.split_size above the size of the largest file, so that each is one split",
-        )
     if format == "csv":
         CsvCheck(options).check(blocks(pieces, found, from_start=from_start))
         return True
-    if format == "json":
-        scan = JsonScan(options, from_start=from_start, fields=fields)
-        return scan.check(blocks(pieces, found, from_start=from_start))
-    return True
+    scan = JsonScan(options, from_start=from_start, fields=fields)
+    return scan.check(blocks(pieces, found, from_start=from_start))

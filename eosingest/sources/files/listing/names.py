@@ -48,6 +48,13 @@ def metadata_file_path(path: str) -> str:
     return "file:" + _QUOTED_IN_URI.sub(_quote, path)
 
 
+def hadoop_text(path: str) -> str:
+    """Return a file's path as the text of Hadoop's, unlike `metadata_file_path` not encoded: `file:/sp ace/ü`."""
+    if path.startswith(_OBJECT):
+        return "s3a://" + path.removeprefix(_OBJECT)
+    return path if are_in_hdfs([path]) else f"file:{path}"
+
+
 def check_hadoop_key(path: str) -> None:
     """Raise FatalError for an object whose key Hadoop's paths cannot have: they would name another object, or none."""
     if any(segment in ("", ".", "..") for segment in path.removeprefix(_OBJECT).split("/")):

@@ -1,59 +1,34 @@
-"""Reads files of lines for an audit without Spark's readers, with `lines.read_lines`.
+"""Reads what an audit reads by other code than a run: the lines of text, and the names of `k=v` folders.
 
-An audit of the source uses another reader than the run did, if there is one: rows.py (Spark), or this module:
-
-- A run that sends lines as they are reads them in its tasks; the audit, with Spark. Only .zst with a window or frame that Spark
-  does not support, and .gz followed by zeros, have no reader but the tasks'.
-- A run that has a .bz2 among its pending files reads all of them with Spark, and its receipts count rows; the audit reads them
-  here, .bz2 with Python's decoder.
+A run cuts lines with numpy, in the blocks of a file (bytes/lines.py), and decompresses with bytes/codecs.py. Here a regular
+expression finds the ends of lines, and the readers of the codecs' own libraries decompress. The rules are the same.
 """
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import itertools
 import re
+import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from io import BufferedIOBase
+from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+import lz4.frame
+import zstandard
 
-from eosingest.errors import EosingestError
-from eosingest.protocol.plan import Plan, PlannedItem
-from eosingest.protocol.source import PositionKind
-from eosingest.records import checksum
-from eosingest.sources.files.bytes.codecs import PIECE_BYTES, DamagedError, Decompressed, codec_of, pieces
-from eosingest.sources.files.bytes.lines import Bounds, decompressed, is_compressed, read_lines
-from eosingest.sources.files.cuts import is_cut_by_codec
-from eosingest.sources.files.formats.inspection import inspect
-from eosingest.sources.files.listing.source_file import SourceFile, as_file
-from eosingest.sources.files.reading.hadoop_codecs import end_of_name
-from eosingest.sources.files.reading.line_reader import LineSplit
-from eosingest.sources.files.reading.planned_files import planned_files
-from eosingest.spark.record_columns import CHECKSUM, SPLIT
-from eosingest.spark.without_pandas import map_in_arrow
+from eosingest.errors import FatalError
+from eosingest.sources.files.bytes.codecs import codec_of
+from eosingest.sources.files.cuts import FileSplit
+from eosingest.sources.files.listing.errors import opened_as_listed, while_sent
+from eosingest.sources.files.listing.source_file import SourceFile
 
-_SCHEMA = f"{SPLIT} BIGINT, {CHECKSUM} BIGINT"
-
-
-def split_for_audit(context: Any, plan: Plan, slots: int, *, by_another_reader: bool) -> tuple[Plan, Plan]:
-    """Divide a plan of lines into the parts that Spark reads and that are read here; Spark gets a file that neither can read.
-
-    Not `by_another_reader`: only files that Spark cannot read are read here. `slots`: how many tasks run at a time.
-    """
-    apart = _sent_by_spark(plan) if by_another_reader else set()
-    compressed = [file for file in planned_files(plan) if is_compressed(file.coded_path) and file.name not in apart]
-    if compressed:
-        tasks = min(len(compressed), slots)
-        apart |= set(context.parallelize(compressed, tasks).mapPartitions(_read_by_lines_alone).collect())
-    return (
-        replace(plan, items=tuple(entry for entry in plan.items if entry.item.name not in apart)),
-        replace(plan, items=tuple(entry for entry in plan.items if entry.item.name in apart)),
-    )
+_PIECE_BYTES = 1 << 20
+_DEFLATED_BYTES = 1 << 16  # a byte may hold a thousand
+_MARK = b"\xef\xbb\xbf"
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError, RuntimeError, PermissionError)
 
 
 def decoded_again(text: str) -> str:
@@ -63,103 +38,71 @@ def decoded_again(text: str) -> str:
     return b"".join(parts).decode(errors="replace")
 
 
-def _sent_by_spark(plan: Plan) -> set[str]:
-    """Return the names of files that Spark read in the run, by their receipts, and that can be read here.
-
-    A .bz2 file cannot unless all its splits are done: only Spark knows where its splits begin.
-    """
-    return {
-        entry.item.name
-        for entry in plan.items
-        if _receipts_in_rows(entry) and (_is_done(entry) or not is_cut_by_codec(as_file(entry.item).coded_path))
-    }
-
-
-def _receipts_in_rows(entry: PlannedItem) -> bool:
-    found = [planned.committed for planned in entry.pending if planned.committed is not None]
-    return all(receipt.position_kind is PositionKind.ROWS for receipt in found)
-
-
-def _is_done(entry: PlannedItem) -> bool:
-    done = [planned for planned in entry.pending if planned.done]
-    return len(done) == entry.splits
-
-
-def _read_by_lines_alone(files: Iterable[SourceFile]) -> Iterator[str]:
-    for file in files:
-        if not _read_by_spark(file) and _whole(file):
-            yield file.name
-
-
-def _read_by_spark(file: SourceFile) -> bool:
-    if file.coded_path != file.path and not end_of_name(file.path.rpartition("/")[2]):
-        return False
+def lines_again(file: SourceFile, cut: FileSplit, separator: bytes | None) -> Iterator[list[bytes]]:
+    """Yield the lines of a split, as `line_reader.lines_of` does."""
+    codec = codec_of(file.coded_path)
+    start, end = (cut.start, cut.start + cut.length) if codec is None else (0, sys.maxsize)
+    begin = max(0, start - len(separator or b"\n") + 1)
     try:
-        if codec_of(file.coded_path) in ("gzip", "deflate"):  # the inspection skips damage that Hadoop reports itself
-            with open(file.path, "rb") as opened:
-                for _ in pieces(opened, file.coded_path):
-                    pass
-            return True
-        return inspect(file, "text", {}) is None
-    except DamagedError:
-        return False
-    except EosingestError:  # Spark reports it
-        return True
+        with opened_as_listed(file, while_sent) as opened:
+            opened.seek(begin)
+            yield from _cut(_CONTENT[codec](opened), begin, start > 0, end, separator)
+    except _DAMAGED as error:
+        raise FatalError(
+            f"{file.name}: the data could not be read: {error}",
+            code="bad-data",
+            hint="nothing was changed; restore the file, then verify again",
+        ) from error
 
 
-def _whole(file: SourceFile) -> bool:
-    try:
-        with _opened(file) as opened:
-            while opened.read(PIECE_BYTES):
-                pass
-    except (DamagedError, EOFError, zlib.error, gzip.BadGzipFile, OSError):
-        return False
-    return True
+def _cut(
+    content: Iterator[bytes], begin: int, skips_first: bool, end: int, separator: bytes | None
+) -> Iterator[list[bytes]]:
+    """Yield the lines that begin at byte `end` at the latest; `content` begins at byte `begin`."""
+    ends = re.compile(rb"\r\n|\n|\r" if separator is None else re.escape(separator))
+    rest, is_first = b"", True
+    for piece in itertools.chain(content, (b"",)):
+        data, is_last = rest + piece, not piece
+        # A line feed may follow a carriage return that is the last byte.
+        known = len(data) - (separator is None and data.endswith(b"\r") and not is_last)
+        lines, at = list[bytes](), 0
+        for match in ends.finditer(data, 0, known):
+            if begin + at > end:
+                break
+            lines.append(data[at : match.start()])
+            at = match.end()
+        begin, rest = begin + at, data[at:]
+        if is_last and begin <= end and rest not in (b"", _MARK if begin == 0 else b""):
+            lines.append(rest)
+        if lines and is_first:
+            is_first = False
+            lines = lines[1:] if skips_first else [lines[0].removeprefix(_MARK), *lines[1:]]
+        if lines:
+            yield lines
+        if begin > end:
+            return
 
 
-def _opened(file: SourceFile) -> BufferedIOBase:
-    """Open a local file, decompressed; .bz2 by Python's decoder."""
-    opened = open(file.path, "rb")  # noqa: SIM115 - the returned file closes it
-    return (
-        Decompressed(opened, file.coded_path)
-        if is_cut_by_codec(file.coded_path)
-        else decompressed(opened, file.coded_path)
-    )
+def _pieces(opened: Any) -> Iterator[bytes]:
+    return iter(lambda: opened.read(_PIECE_BYTES), b"")
 
 
-def line_hashes(spark: SparkSession, splits: Sequence[LineSplit], separator: int | None) -> DataFrame:
-    """Return split and hash of each line; all lines of a compressed file count for its first split."""
-    read = tuple(split for split in splits if split.start == 0 or not _is_read_whole(split.file))
-    numbers = spark.range(0, len(read), 1, len(read))
-    return map_in_arrow(numbers, _Hashes(read, separator), _SCHEMA)
+def _inflated(opened: BufferedReader) -> Iterator[bytes]:
+    """Yield the content of zlib streams."""
+    decoder = zlib.decompressobj()
+    while data := opened.read(_DEFLATED_BYTES):
+        while data:
+            if piece := decoder.decompress(data):
+                yield piece
+            data = decoder.unused_data
+            decoder = zlib.decompressobj() if decoder.eof else decoder
 
 
-def _is_read_whole(file: SourceFile) -> bool:
-    return codec_of(file.coded_path) is not None
-
-
-@dataclass(frozen=True)
-class _Hashes:
-    """Reads splits and hashes their lines, in a task. Pickled and sent to tasks."""
-
-    splits: tuple[LineSplit, ...]
-    separator: int | None
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the hashes of the splits whose numbers are in the batches."""
-        for batch in batches:
-            for number in batch.column(0).to_numpy():
-                yield from self._of(self.splits[number])
-
-    def _of(self, split: LineSplit) -> Iterator[pa.RecordBatch]:
-        start = split.start
-        whole = _is_read_whole(split.file)
-        bounds = Bounds(start, None) if whole else Bounds(start, start + split.length, split.file.length)
-        try:
-            with _opened(split.file) as file:
-                for lines in read_lines(file, bounds, self.separator):
-                    keys = np.full(len(lines), split.key, np.int64)
-                    hashes = np.asarray(checksum.value_hashes(lines.values(self.separator)), np.int64)
-                    yield pa.RecordBatch.from_arrays([pa.array(keys), pa.array(hashes)], names=[SPLIT, CHECKSUM])
-        except DamagedError as damaged:
-            raise ValueError(f"[DAMAGED_FILE] {split.file.name}: {damaged}") from damaged  # like Spark's errors
+_CONTENT: Mapping[str | None, Callable[[BufferedReader], Iterator[bytes]]] = {
+    None: _pieces,
+    "gzip": lambda opened: _pieces(gzip.GzipFile(fileobj=opened)),
+    "bzip2": lambda opened: _pieces(bz2.BZ2File(opened)),
+    "zstd": lambda opened: _pieces(zstandard.ZstdDecompressor().stream_reader(opened, read_across_frames=True)),
+    "lz4": lambda opened: _pieces(lz4.frame.open(opened)),
+    "deflate": _inflated,
+}

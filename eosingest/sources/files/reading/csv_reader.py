@@ -117,7 +117,7 @@ class _Texts:
         end = self._layout.end
         encoding = self._layout.encoding
         bounds = Bounds(cut.start, cut.start + cut.length, file.length)
-        for lines in read_lines(opened, bounds, None if end is None else ord(end)):
+        for lines in read_lines(opened, bounds, end):
             data = lines.data[int(lines.starts[0]) : int(lines.ends[-1])] + (end or b"\n")
             if encoding.upper() in ("UTF-8", "UTF8"):
                 yield from self._rows(data)

@@ -171,18 +171,8 @@ class CsvScan(FilesInPython):
             return [f"_c{place}" for place in range(len(row))]
         names = names_of(row, options.get("nullValue", ""), case_sensitive=sensitive)
         refuse_our_names("source", names)
-        self._refuse_folders(plan, names)
+        self.refuse_folders(plan, names)
         return names
-
-    def _refuse_folders(self, plan: Plan, names: Sequence[str]) -> None:
-        folders = {name.lower() for name in self.folders(plan)}
-        twice = [name for name in names if name.lower() in folders]
-        if twice:
-            raise FatalError(
-                f"the data has a column {twice[0]}, and the files are in folders {twice[0]}=…",
-                code="column-twice",
-                hint="nothing of this run was sent; rename the folders",
-            )
 
     # ---- types -------------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
-"""Implements the common part of scans of files that Python reads (`spark.scan.Scan`): xml_scan.py, and store_lines.py (lines).
+"""Implements the common part of scans of files that Python reads (`spark.scan.Scan`).
 
 Their columns depend on the plan (spark/scan_of_plan.py): those of its `k=v` folders are among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark import SparkContext
@@ -57,6 +57,17 @@ class FilesInPython(ScanOfPlan):
         """Return the columns of the plan's `k=v` folders as written; none if the files are in no such tree."""
         files = planned_files(plan)
         return folder_names(files) if partition_base(files, recursive=self.recursive) is not None else []
+
+    def refuse_folders(self, plan: Plan, columns: Iterable[str]) -> None:
+        """Raise FatalError if the data has a column of the plan's folders."""
+        folders = {name.lower() for name in self.folders(plan)}
+        twice = [name for name in columns if name.lower() in folders]
+        if twice:
+            raise FatalError(
+                f"the data has a column {twice[0]}, and the files are in folders {twice[0]}=…",
+                code="column-twice",
+                hint="nothing of this run was sent; rename the folders",
+            )
 
     def with_folders(self, types: StructType, plan: Plan) -> tuple[StructType, FolderColumns]:
         """Return the data's columns, followed by those of the plan's folders, and the latter alone.

@@ -109,8 +109,7 @@ class JsonReader:
         if settings.whole:
             yield from _batches(decoder.elements(self._in_utf_8([content.read()])[0]))
         elif settings.layout.ends_at_a_byte:
-            end = settings.layout.end
-            separator = None if end is None else end[0]
+            separator = settings.layout.end
             for lines in read_lines(content, replace(bounds, longest=sys.maxsize), separator):
                 yield self._in_utf_8(lines.values(separator))
         else:

@@ -2,7 +2,7 @@
 
     planned splits ─▶ bytes of the file ─▶ lines (bytes/lines.py) ─▶ addresses and lengths ─▶ task.py
 
-Implements `DirectReader` (spark/direct.py). Records and receipts are the same as those of lines that Spark reads.
+Implements `DirectReader` (spark/direct.py). Records and receipts are the same as those of text_reader.py.
 """
 
 from __future__ import annotations
@@ -21,52 +21,33 @@ from eosingest.errors import FatalError
 from eosingest.kafka.columns import BinaryColumn
 from eosingest.kafka.ports import Records
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.sources.files.bytes.codecs import DamagedError
 from eosingest.sources.files.bytes.lines import BEYOND_BYTES, Bounds, Lines, decompressed, is_compressed, read_lines
 from eosingest.sources.files.cuts import FileSplit, file_split
 from eosingest.sources.files.listing.errors import opened_as_listed, while_sent
-from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.positions import BytePositions
-
-
-@dataclass(frozen=True)
-class LineSplit:
-    """A planned split and its file (`direct.DirectSplit`); `key` is its hash in the task's split table."""
-
-    key: int
-    file: SourceFile
-    planned: PlannedSplit
-
-    @property
-    def start(self) -> int:
-        """The byte of the file at which it begins."""
-        return file_split(self.planned.split).start
-
-    @property
-    def length(self) -> int:
-        """How many bytes it has."""
-        return file_split(self.planned.split).length
+from eosingest.spark.python_scan import PythonSplit
 
 
 @dataclass(frozen=True)
 class LineReader:
-    """Reads lines (`direct.DirectReader`). `separator` is the byte that ends one, None: line feeds and carriage returns."""
+    """Reads lines (`direct.DirectReader`). `separator` ends one, None: line feeds and carriage returns."""
 
-    separator: int | None
+    separator: bytes | None
 
-    def read(self, split: LineSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
+    def read(self, split: PythonSplit, committed: OffsetRecord | None, longest: int) -> Iterator[Batch]:
         """Yield the lines of a split, including committed ones; see `DirectReader`.
 
         A line of more than `longest` bytes is not read whole, unless it was sent.
         """
-        cut = file_split(split.planned.split)
-        bounds = replace(bounds_of(split.file, cut), longest=longest)
+        file, cut = as_file(split.item), file_split(split.planned.split)
+        bounds = replace(bounds_of(file, cut), longest=longest)
         rows = 0
-        with opened_lines(split.file, cut) as file:
-            for lines in self._lines(file, bounds, 0 if committed is None else committed.rows):
+        with opened_lines(file, cut) as opened:
+            for lines in self._lines(opened, bounds, 0 if committed is None else committed.rows):
                 yield _batch(split.key, lines, rows, self.separator)
                 rows += len(lines)
 
@@ -83,6 +64,13 @@ class LineReader:
             else:
                 return
         yield from read_lines(file, bounds, self.separator)
+
+
+def lines_of(file: SourceFile, cut: FileSplit, separator: bytes | None) -> Iterator[list[bytes]]:
+    """Yield the lines of a split, in blocks; raises as `opened_lines`."""
+    with opened_lines(file, cut) as opened:
+        for lines in read_lines(opened, bounds_of(file, cut), separator):
+            yield lines.values(separator)
 
 
 def bounds_of(file: SourceFile, cut: FileSplit) -> Bounds:
@@ -109,7 +97,7 @@ def opened_lines(file: SourceFile, cut: FileSplit) -> Iterator[BufferedIOBase]:
         ) from error
 
 
-def _batch(key: int, lines: Lines, first_row: int, separator: int | None) -> Batch:
+def _batch(key: int, lines: Lines, first_row: int, separator: bytes | None) -> Batch:
     count = len(lines)
     lengths = lines.ends - lines.starts
     address = np.frombuffer(lines.data, np.uint8).ctypes.data

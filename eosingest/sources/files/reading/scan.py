@@ -1,4 +1,4 @@
-"""Implements `spark.scan.Scan` for files: Spark's readers read them, or the tasks, if the records are their lines."""
+"""Implements `spark.scan.Scan` for files that Spark's readers read, and makes the scan of a spec."""
 
 from __future__ import annotations
 
@@ -15,21 +15,18 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.whole import is_one_value, is_whole
 from eosingest.sources.files.listing.names import metadata_file_path
 from eosingest.sources.files.listing.partitions import partition_base
-from eosingest.sources.files.reading import folders_by_path, hadoop_hdfs, hadoop_s3, line_jobs
+from eosingest.sources.files.reading import folders_by_path, hadoop_hdfs, hadoop_s3
 from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.inspect_files import inspect_pending
-from eosingest.sources.files.reading.line_reader import LineReader, LineSplit
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.rows import FileRows, ReadSettings, file_rows
 from eosingest.sources.files.reading.schema_drift import check_pinned_schema
 from eosingest.sources.files.reading.spark_reader import OF_THE_INDEX
-from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, are_in_store, below
+from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs, below
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Direct, OtherRows, Scan, Tasks
 
 _READING = re.compile(r"while reading file (?:file:(?://)?(?=/))?((?:/|s3a://|hdfs://)\S+?)\.?\s")
-
-_FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 rows need too much memory
 
 
 def spark_conf(split_size: int) -> dict[str, str]:
@@ -70,23 +67,18 @@ class FileScan:
     by_paths: bool = False
 
     scan_nodes = file_splits.SCAN_NODES
-    infers_schema = False  # that of lines is fixed
+    infers_schema = False
 
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
         """See `spark_conf`."""
         conf = spark_conf(split_size)
-        if is_one_value(self.read.format, self.read.options):
-            conf["spark.sql.execution.arrow.maxRecordsPerBatch"] = _FILES_A_BATCH
         if self.client is not None:
             conf |= {**OF_THE_INDEX, **self.client.spark_conf(self.conf)}
         return conf
 
     def direct(self, plan: Plan) -> Direct | None:
-        """Return the tasks' own reader, with its splits, for lines that go to Kafka as they are; None if Spark reads."""
-        if not line_jobs.takes_lines(self.read, self.conf, plan, self._base_path(plan)):
-            return None
-        splits = _line_splits(plan)
-        return Direct(LineReader(line_jobs.line_separator(self.read)), splits, line_jobs.SCHEMA)
+        """Return None: Spark reads."""
+        return None
 
     def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """See `inspect_files.inspect_pending`."""
@@ -113,20 +105,8 @@ class FileScan:
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
     ) -> tuple[Scan, Plan, OtherRows | None]:
-        """See audit_reader.py. Only lines of local files have another reader."""
-        scan = replace(self, by_paths=True)
-        if self.client is not None or not line_jobs.sends_lines(self.read, self.conf, self._base_path(plan)):
-            return scan, plan, None
-        from eosingest.sources.files.reading import audit_reader
-
-        by_spark, alone = audit_reader.split_for_audit(
-            spark.sparkContext, plan, slots, by_another_reader=by_another_reader
-        )
-        splits = _line_splits(alone)
-        if not splits:
-            return scan, by_spark, None
-        hashes = audit_reader.line_hashes(spark, splits, line_jobs.line_separator(self.read))
-        return scan, by_spark, OtherRows(hashes, {split.key: split.planned for split in splits})
+        """Return the whole plan for Spark, with another decoder of folders' names."""
+        return replace(self, by_paths=True), plan, None
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Return the name of the file that Spark was reading when it failed with `text`, or of those that it may have been."""
@@ -176,6 +156,14 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         from eosingest.sources.files.reading.csv_scan import CsvScan
 
         return CsvScan(read, records, table.recursive, conf=conf)
+    if table.format == "text" and not is_whole(table.format, read.options):
+        from eosingest.sources.files.reading.text_scan import TextScan
+
+        return TextScan(read, records, table.recursive)
+    if is_one_value(table.format, read.options):
+        from eosingest.sources.files.reading.value_scan import ValueScan
+
+        return ValueScan(read, records, table.recursive)
     by_spark = FileScan(read, conf, table.recursive, _client(table.path))
     if table.format == "json":
         from eosingest.sources.files.reading.json_scan import JsonScan
@@ -185,12 +173,6 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
         from eosingest.sources.files.reading.xml_scan import XmlScan
 
         return XmlScan(read, records, table.recursive)
-    is_lines = table.format == "text" and not is_whole(table.format, read.options)
-    if are_in_store(table.path) and is_lines:
-        from eosingest.sources.files.reading import store_lines
-
-        if store_lines.takes(table.path, read.options, table.compression):
-            return store_lines.StoreLines(read, records, table.recursive)
     return by_spark
 
 
@@ -199,7 +181,3 @@ def _client(paths: Sequence[str]) -> HadoopClient | None:
     if are_in_buckets(paths):
         return HadoopClient(hadoop_s3.spark_conf, hadoop_s3.failure_of)
     return HadoopClient(hadoop_hdfs.spark_conf, hadoop_hdfs.failure_of) if are_in_hdfs(paths) else None
-
-
-def _line_splits(plan: Plan) -> list[LineSplit]:
-    return [LineSplit(*planned) for planned in file_splits.planned_splits(plan, file_splits.BLOCK)]

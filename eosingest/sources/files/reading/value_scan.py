@@ -1,0 +1,40 @@
+"""Implements `spark.scan.Scan` for files that are one value each: `wholetext` of text, and binaryFile (value_reader.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import StructType
+
+from eosingest.protocol.plan import Plan
+from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.value_reader import CONTENT, TEXT, ValueReader
+from eosingest.spark.python_scan import PythonScan
+
+_FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 rows need too much memory
+
+
+@dataclass(frozen=True)
+class ValueScan(FilesInPython):
+    """How such files are read."""
+
+    def spark_conf(self, split_size: int) -> Mapping[str, str]:
+        """Return the setting that limits the memory of a batch."""
+        return {"spark.sql.execution.arrow.maxRecordsPerBatch": _FILES_A_BATCH}
+
+    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+        """See `inspect_files.inspect_pending`."""
+        inspect_pending(context, self.read, plan, as_lines=False, slots=slots)
+
+    def of(self, plan: Plan) -> PythonScan:
+        """Return the scan of the format's columns, followed by the folders' texts. Raises FatalError if a name is in both."""
+        columns = FORMATS[self.read.format].columns or {}
+        self.refuse_folders(plan, columns)
+        _, folders = self.with_folders(StructType(), plan)
+        reader = ValueReader(CONTENT if CONTENT in columns else TEXT, folders)
+        types = {**columns, **dict.fromkeys((field.name for field in folders.fields), "STRING")}
+        return PythonScan(self.records, reader, types, narrowed=reader.narrowed if CONTENT in columns else None)
