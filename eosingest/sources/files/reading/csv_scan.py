@@ -13,7 +13,7 @@ from functools import lru_cache
 from pyspark.sql import SparkSession
 from pyspark.sql.types import CharType, DataType, StringType, StructField, StructType, VarcharType
 
-from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, listed
+from eosingest.errors import EosingestError, FatalError, SpecError, listed
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.csv_header import first_row, names_of
 from eosingest.sources.files.formats.csv_rows import Dialect
@@ -25,7 +25,7 @@ from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
 from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.reading.schema_drift import WAY_OUT, refuse_outgrown
+from eosingest.sources.files.reading.schema_drift import refuse_outgrown, too_much_to_infer_again
 from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.reading.typed_text import arrow_type
 from eosingest.spark.python_scan import PythonRows, PythonScan, planned_splits
@@ -63,11 +63,7 @@ class CsvScan(FilesInPython):
         if self.read.schema is not None:
             return
         if plan.size_to_read > _INFERENCE_MAX_BYTES:
-            raise ChangedError(
-                "other files are pending than those that the job's schema was inferred from, too many to infer it again",
-                code="schema-outgrown",
-                hint=WAY_OUT,
-            )
+            raise too_much_to_infer_again()
         names, before = self._names(plan), from_ddl(pinned)
         by_file = self._kinds(spark, plan, names)
         known = {each.name: each.dataType for each in before.fields}

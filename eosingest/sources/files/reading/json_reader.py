@@ -20,9 +20,9 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.sources.files.bytes.codecs import PIECE_BYTES, Decompressed, codec_of
 from eosingest.sources.files.bytes.lines import BEYOND_BYTES, Bounds, read_lines
 from eosingest.sources.files.bytes.text_blocks import BadTextError, Layout, blocks, layout
-from eosingest.sources.files.cuts import file_split
+from eosingest.sources.files.cuts import FileSplit, file_split
 from eosingest.sources.files.formats.entry import is_multi_line
-from eosingest.sources.files.listing.source_file import as_file
+from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
 from eosingest.sources.files.reading.json_columns import JsonColumns
 from eosingest.sources.files.reading.json_decoder import JsonDecoder
@@ -91,41 +91,49 @@ class JsonReader:
             self.schema, single_quotes=settings.single_quotes, words=settings.words, names_once=self.names_once
         )
         columns = JsonColumns(self.schema, settings.patterns, settings.words)
-        is_plain = codec_of(file.coded_path) is None
-        end = cut.start + cut.length
-        with opened_to_read(file, end + BEYOND_BYTES if is_plain else None) as opened:
-            content = (
-                opened if is_plain else Decompressed(opened, file.coded_path)
-            )  # which closes both when it is dropped
-            bounds = Bounds(cut.start, end, file.length) if is_plain else Bounds(0, None)
-            for texts in self._texts(content, bounds, decoder):
-                rows = decoder.rows(texts, arrays=not settings.whole)
-                if rows.values:
-                    yield appended(columns.batch(rows), values)
+        for texts in texts_of(file, cut, settings, decoder):
+            rows = decoder.rows(texts, arrays=not settings.whole)
+            if rows.values:
+                yield appended(columns.batch(rows), values)
 
-    def _texts(self, content: BufferedIOBase, bounds: Bounds, decoder: JsonDecoder) -> Iterator[Sequence[bytes]]:
-        """Yield the lines of a split, or the elements of a document, in UTF-8."""
-        settings = self.settings
-        if settings.whole:
-            yield from _batches(decoder.elements(self._in_utf_8([content.read()])[0]))
-        elif settings.layout.ends_at_a_byte:
-            separator = settings.layout.end
-            for lines in read_lines(content, replace(bounds, longest=sys.maxsize), separator):
-                yield self._in_utf_8(lines.values(separator))
-        else:
-            # Bytes that are not UTF-8 are kept: such a line is a corrupt row.
-            found = replace(settings.layout, errors="surrogateescape") if settings.is_utf_8 else settings.layout
-            for block in blocks(iter(lambda: content.read(PIECE_BYTES), b""), found):
-                yield [line.encode(errors="surrogateescape") for line in found.lines(block.text)]
 
-    def _in_utf_8(self, texts: list[bytes]) -> list[bytes]:
-        if self.settings.is_utf_8:
-            return texts
-        encoding = self.settings.layout.encoding
-        try:
-            return [text.decode(encoding).encode() for text in texts]
-        except UnicodeDecodeError as error:
-            raise BadTextError(f"bytes that are no {encoding}") from error
+def texts_of(
+    file: SourceFile, cut: FileSplit, settings: JsonSettings, decoder: JsonDecoder
+) -> Iterator[Sequence[bytes]]:
+    """Yield the lines of a split, or the elements of a document, in UTF-8. Raises the errors of `opened_to_read`."""
+    is_plain = codec_of(file.coded_path) is None
+    end = cut.start + cut.length
+    with opened_to_read(file, end + BEYOND_BYTES if is_plain else None) as opened:
+        # It closes both when it is dropped.
+        content = opened if is_plain else Decompressed(opened, file.coded_path)
+        bounds = Bounds(cut.start, end, file.length) if is_plain else Bounds(0, None)
+        yield from _texts(content, bounds, settings, decoder)
+
+
+def _texts(
+    content: BufferedIOBase, bounds: Bounds, settings: JsonSettings, decoder: JsonDecoder
+) -> Iterator[Sequence[bytes]]:
+    if settings.whole:
+        yield from _batches(decoder.elements(_in_utf_8([content.read()], settings)[0]))
+    elif settings.layout.ends_at_a_byte:
+        separator = settings.layout.end
+        for lines in read_lines(content, replace(bounds, longest=sys.maxsize), separator):
+            yield _in_utf_8(lines.values(separator), settings)
+    else:
+        # Bytes that are not UTF-8 are kept: such a line is a corrupt row.
+        found = replace(settings.layout, errors="surrogateescape") if settings.is_utf_8 else settings.layout
+        for block in blocks(iter(lambda: content.read(PIECE_BYTES), b""), found):
+            yield [line.encode(errors="surrogateescape") for line in found.lines(block.text)]
+
+
+def _in_utf_8(texts: list[bytes], settings: JsonSettings) -> list[bytes]:
+    if settings.is_utf_8:
+        return texts
+    encoding = settings.layout.encoding
+    try:
+        return [text.decode(encoding).encode() for text in texts]
+    except UnicodeDecodeError as error:
+        raise BadTextError(f"bytes that are no {encoding}") from error
 
 
 def _batches(texts: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

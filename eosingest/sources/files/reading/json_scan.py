@@ -1,11 +1,11 @@
 """Implements `spark.scan.Scan` for JSON files: Python reads them, and Spark SQL works only on the columns that are used.
 
-source.schema, or the one that Spark infers ─▶ JsonReader (json_reader.py) in a PythonScan (spark/python_scan.py)
+source.schema, or the types of all values (json_schema.py) ─▶ JsonReader (json_reader.py) in a PythonScan (spark/python_scan.py)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
@@ -13,35 +13,33 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from eosingest.errors import EosingestError, SpecError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.listing.partitions import partition_base
-from eosingest.sources.files.reading import hadoop_s3
 from eosingest.sources.files.reading.exact_types import type_words
-from eosingest.sources.files.reading.files_in_python import FilesInPython, ddl_of, is_set
+from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, ddl_of, is_set
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.json_decoder import unread_type
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
-from eosingest.sources.files.reading.planned_files import pending_files, planned_files
-from eosingest.sources.files.reading.rows import read_schema
-from eosingest.sources.files.reading.schema_drift import check_pinned_schema
+from eosingest.sources.files.reading.json_schema import Inference, JsonTypes, Seen, refuse_alike, struct_of
+from eosingest.sources.files.reading.schema_drift import refuse_outgrown, too_much_to_infer_again
 from eosingest.sources.files.reading.schema_types import from_ddl
-from eosingest.spark.python_scan import PythonRows, PythonScan
+from eosingest.spark.python_scan import PythonRows, PythonScan, planned_splits
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
-from eosingest.spark.scan import Direct, Scan, Tasks
+from eosingest.spark.scan import Direct, Tasks
 from eosingest.spec.expressions import quote_name
+
+_INFERENCE_MAX_BYTES = 1 << 30
+_TASKS_PER_SLOT = 4
 
 
 @dataclass(frozen=True)
 class JsonScan(FilesInPython):
-    """How JSON files are read, in a Spark with the spec's `conf`. `inference` is the scan with which Spark infers a schema."""
+    """How JSON files are read, in a Spark with the spec's `conf`."""
 
     conf: Mapping[str, str] = field(default_factory=dict)
-    inference: Scan | None = None
 
-    def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Return the settings that the inference of a schema needs; none if the spec has a schema."""
-        if self.read.schema is not None or self.inference is None:
-            return {}
-        return self.inference.spark_conf(split_size)
+    @property
+    def infers_schema(self) -> bool:  # type: ignore[override]
+        """Whether the spec gives no schema."""
+        return self.read.schema is None
 
     def direct(self, plan: Plan) -> Direct | None:
         """See `PythonScan.direct`; None too if the spec has no schema."""
@@ -52,19 +50,24 @@ class JsonScan(FilesInPython):
         inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """See `schema_drift.check_pinned_schema`; a schema that the spec gives is not checked."""
-        if self.read.schema is None:
-            hadoop_s3.reach(spark, pending_files(plan))
-            check_pinned_schema(spark, self.read, plan, self._base_path(plan), pinned)
+        """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
+        if self.read.schema is not None:
+            return
+        if plan.size_to_read > _INFERENCE_MAX_BYTES:
+            raise too_much_to_infer_again()
+        before, by_file = from_ddl(pinned), self._seen(spark, plan)
+        found = self._struct(by_file.values(), before)
+        self._check(plan, found)
+        columns = {name: self._struct([seen], before) for name, seen in by_file.items()}
+        refuse_outgrown(spark, found, before, "json", columns)
 
     def frame(
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
     ) -> PythonRows:
-        """See `PythonScan.frame`. Without a schema in the spec, the pinned `schema` is read, or the one that Spark infers."""
+        """See `PythonScan.frame`. Without a schema in the spec, the pinned `schema` is read, or the one that is inferred."""
         ddl = self.read.schema if self.read.schema is not None else schema
         if ddl is None:
-            hadoop_s3.reach(spark, pending_files(plan))
-            found = read_schema(spark, self.read, plan, self._base_path(plan))
+            found = self._inferred(spark, plan)
             ddl = ", ".join(f"{quote_name(each.name)} {ddl_of(each.dataType)}" for each in found.fields)
         scan = replace(self, read=replace(self.read, schema=ddl))
         return scan.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
@@ -86,17 +89,52 @@ class JsonScan(FilesInPython):
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
         return PythonScan(self.records, reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 
-    def items_named_in(self, plan: Plan, text: str) -> str:
-        """Name the files in the text of an error, or the pending ones."""
-        assert self.inference is not None, "a run has one"
-        return self.inference.items_named_in(plan, text)
+    # ---- without a schema --------------------------------------------------------------------------------------------
 
-    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
-        """Return the error of Hadoop's client of the store, with which Spark infers a schema."""
-        return None if self.inference is None else self.inference.failure_of(plan, text)
+    def _inferred(self, spark: SparkSession, plan: Plan) -> StructType:
+        """Return the columns with the types of all their values. Raises SpecError if that would read too much."""
+        if plan.size_to_read > _INFERENCE_MAX_BYTES:
+            first = struct_of(self._types().of(planned_splits(plan)[0], blocks=1), self._inference)
+            columns = ", ".join(f"{quote_name(each.name)} {ddl_of(each.dataType)}" for each in first.fields)
+            raise SpecError(
+                f"source.schema is missing, and to infer it the run would read {plan.size_to_read >> 20} MiB twice",
+                code="schema-needed",
+                hint=f'this is what the first rows look like; check it and put it into the spec:\nschema = "{columns}"',
+            )
+        found = self._struct(self._seen(spark, plan).values())
+        self._check(plan, found)
+        return found
 
-    def _base_path(self, plan: Plan) -> str | None:
-        return partition_base(planned_files(plan), recursive=self.recursive)
+    def _check(self, plan: Plan, found: StructType) -> None:
+        """Raise FatalError for names that Spark takes for one, and for a column of the folders."""
+        if not is_set(self.conf, CASE):
+            refuse_alike(found)
+        self.refuse_folders(plan, found.names)
+
+    def _seen(self, spark: SparkSession, plan: Plan) -> dict[str, Seen]:
+        """Return what tasks find in each pending file."""
+        splits, context = planned_splits(plan), spark.sparkContext
+        tasks = max(1, min(len(splits), _TASKS_PER_SLOT * context.defaultParallelism))
+        found: dict[str, Seen] = {}
+        for result in context.parallelize(splits, tasks).mapPartitions(self._types()).collect():
+            if isinstance(result, EosingestError):
+                raise result
+            name, seen = result
+            found[name] = found[name].merge(seen) if name in found else seen
+        return found
+
+    def _struct(self, seen: Iterable[Seen], known: StructType | None = None) -> StructType:
+        whole = Seen(fields={})
+        for each in seen:
+            whole.merge(each)
+        return struct_of(whole, self._inference, known)
+
+    def _types(self) -> JsonTypes:
+        return JsonTypes(JsonSettings.of(self.read.options), self._inference)
+
+    @property
+    def _inference(self) -> Inference:
+        return Inference.of(self.read.options)
 
 
 def _refuse_unread(schema: StructType) -> None:

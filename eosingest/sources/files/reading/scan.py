@@ -168,7 +168,7 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     if table.format == "json":
         from eosingest.sources.files.reading.json_scan import JsonScan
 
-        return JsonScan(read, records, table.recursive, conf=conf, inference=by_spark)
+        return JsonScan(read, records, table.recursive, conf=conf)
     if FORMATS[table.format].is_read_in_python:
         from eosingest.sources.files.reading.xml_scan import XmlScan
 

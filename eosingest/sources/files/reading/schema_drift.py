@@ -75,6 +75,15 @@ def check_pinned_schema(
         )
 
 
+def too_much_to_infer_again() -> ChangedError:
+    """Return the error for pending files that are too large to infer their schema once more."""
+    return ChangedError(
+        "other files are pending than those that the job's schema was inferred from, too many to infer it again",
+        code="schema-outgrown",
+        hint=WAY_OUT,
+    )
+
+
 def refuse_outgrown(
     spark: SparkSession, found: StructType, pinned: StructType, format: str, by_file: Mapping[str, StructType]
 ) -> None:
@@ -117,11 +126,7 @@ def _inferred(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path
         return read_schema(spark, replace(settings, schema=None), plan, base_path)
     except EosingestError as error:
         if error.code == "schema-needed":
-            raise ChangedError(
-                "other files are pending than those that the job's schema was inferred from, too many to infer it again",
-                code="schema-outgrown",
-                hint=WAY_OUT,
-            ) from error
+            raise too_much_to_infer_again() from error
         raise
 
 
