@@ -19,11 +19,10 @@ def data_file(text: str) -> Any:
 
 def notes_on(data: Any, found: Found) -> tuple[str, ...]:
     """Return a note that runs read the file with Hadoop's S3 client, if it is an object in a format that needs it."""
-    if found.format in ("text", "xml") or not str(data).startswith("s3://"):
+    if found.format not in ("orc", "avro") or not str(data).startswith("s3://"):
         return ()
     return (
-        f"of a bucket, Spark reads {found.format} by Hadoop's client of S3, which the first run fetches (some 690 MB, once);"
-        ' lines of format = "text", and xml, need none',
+        f"of a bucket, Spark reads {found.format} by Hadoop's client of S3, which the first run fetches (some 690 MB, once)",
     )
 
 

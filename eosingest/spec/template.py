@@ -30,7 +30,7 @@ name = "my-job"                     # the job's progress is kept under this name
 [source]
 format = "json"                     # json (one record a line) | csv | text | xml | parquet | orc | avro
 path = "data/*.jsonl"               # file, folder or glob, or a list; relative to this file
-# schema = "id BIGINT, user STRING, ts TIMESTAMP"   # without it Spark looks through the data first
+# schema = "id BIGINT, user STRING, ts TIMESTAMP"   # without it types are inferred
 # options = { timestampFormat = "yyyy-MM-dd" }      # options of Spark's reader; csv: { header = true }
 # recursive = true                  # of a folder, all files in all folders below it
 # allow_empty = true                # no file there: exit 0 instead of 2

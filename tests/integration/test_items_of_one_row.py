@@ -10,7 +10,7 @@ import pytest
 from tests.support.harness import SPEC, Job, assert_done, assert_refused
 from tests.support.held_runs import run_killed_at
 
-FILES = 30
+FILES = 120
 KILLED_AT = ("task-after-produce@2", "task-before-commit@2", "task-after-commit@2", "driver-before-verdict")
 _SPEC = re.sub(r"format = .*(?=\[sink\])", "SOURCE", SPEC, flags=re.DOTALL).replace(
     "max_records = 2000", "max_records = 4"
@@ -25,10 +25,10 @@ def contents(kind: str) -> dict[str, bytes]:
     """Return what the files hold: bytes of all kinds, line ends, and quotes; text is UTF-8."""
     chance = random.Random(kind)
     if kind == "binaryFile":
-        return {f"f-{number:02}.bin": chance.randbytes(chance.randint(1, 9000)) for number in range(FILES)}
+        return {f"f-{number:03}.bin": chance.randbytes(chance.randint(1, 9000)) for number in range(FILES)}
     words = ("a\r\nb", 'q"q', "ü😀", "\ufeff", "\0", "\n\n", "  ")
     return {
-        f"f-{number:02}.txt": "".join(chance.choices(words, k=500)).encode() + bytes([48 + number])
+        f"f-{number:03}.txt": "".join(chance.choices(words, k=500)).encode() + str(number).encode()
         for number in range(FILES)
     }
 

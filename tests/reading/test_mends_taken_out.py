@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from eosingest.sources.files import cuts
 from eosingest.sources.files.bytes import codecs, magic, text_blocks
 from eosingest.sources.files.formats import (
     avro_container,
@@ -37,7 +38,6 @@ from eosingest.sources.files.reading import (
     csv_scan,
     data_schema,
     exact_types,
-    hadoop_codecs,
     inspect_files,
     orc_reader,
     spark_reader,
@@ -45,6 +45,7 @@ from eosingest.sources.files.reading import (
     xml_scan,
 )
 from eosingest.sources.files.reading.columnar_values import Calendars
+from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.typed_text import TextType
 from eosingest.spark import volatile_casts
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -98,14 +99,6 @@ def _unchecked_blocks(data: bytes, layout: text_blocks.Layout, line: int) -> str
     return data.decode(layout.encoding, "replace")
 
 
-def _without_suffix(what: str) -> Patch:
-    """Take the refusal of one of Hadoop's framings out."""
-    real = magic.refusal
-
-    def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None:
-        return None if codec == what else real(path, codec, head)
-
-    return _set(magic, "refusal", refusal)
 
 
 def _first_file_speaks_for_all() -> Patch:
@@ -113,34 +106,16 @@ def _first_file_speaks_for_all() -> Patch:
     return _set(columnar_scan, "merged", lambda footers, *more, case: real(footers[:1], *more, case=case))
 
 
-def _needs(*codecs_proven: str) -> Patch:
-    """Prove the files of these codecs only."""
-
-    def needs(format: str, options: Any, path: str) -> bool:
-        return text_checks.needs_text_check(format, options) or codecs.codec_of(path) in codecs_proven
-
-    return _set(inspect_files, "needs_inspection", needs)
-
-
 def _values_without_marks() -> Patch:
     real = TextType.values
     return _set(TextType, "values", lambda self, texts: (real(self, texts)[0], None))
 
 
-_HADOOPS_LZ4 = _both(
-    _without_suffix("lz4"),
-    _needs("bzip2", "zstd"),
-    _set(hadoop_codecs, "_LZ4", "org.apache.hadoop.io.compress.Lz4Codec"),
-    _set(hadoop_codecs, "_compile", _nothing),
-    _set(hadoop_codecs, "_refuse_others", _nothing),
-)
 _NO_LOOK = _set(inspect_files, "look", _nothing)
 _DOUBLED = ("doubled", "a quote", "text behind a quote", "space behind a quote", "three", "unclosed")
 
 SWITCHES = [
     # Compressed files
-    Switch("bzip2 is not proven", _needs("zstd", "lz4"), ("text/spark/bz2/damage",), ("cut", "flipped in a block")),
-    Switch("zstd is not proven", _needs("bzip2", "lz4"), ("text/spark/zst/damage/tail",)),
     Switch("first bytes are not looked at", _NO_LOOK, ("text/lines/name/",), spark=False),
     Switch("first bytes are not looked at, by Spark", _NO_LOOK, ("text/spark/name/",), ("as data.txt",)),
     Switch("names are not looked at", _set(magic, "_FOREIGN", {}), ("text/lines/foreign/",), spark=False),
@@ -151,14 +126,6 @@ SWITCHES = [
         ("packed",),
         spark=False,
     ),
-    Switch(
-        "what is packed twice is taken by Spark",
-        _set(codecs, "_refuse_packed_again", _nothing),
-        ("text/spark/",),
-        ("packed",),
-    ),
-    Switch("snappy is read", _without_suffix("snappy"), ("text/spark/hadoop/snappy",)),
-    Switch("Hadoop's lz4 is read", _HADOOPS_LZ4, ("text/spark/hadoop/lz4",)),
     # CSV
     Switch(
         "quotes are not looked at",
@@ -187,8 +154,9 @@ SWITCHES = [
     # Text
     Switch(
         "a separator may meet itself",
-        _both(_set(text_checks, "ambiguous_separator", _false), _set(text_blocks, "ambiguous_separator", _false)),
-        ("text/spark/separator/",),
+        _set(cuts, "ambiguous_separator", _false),
+        ("text/lines/separator/",),
+        spark=False,
     ),
     Switch(
         "marks of UTF-16 are data",
@@ -262,11 +230,6 @@ SWITCHES = [
         spark=False,
     ),
     # Times
-    Switch(
-        "names in two cases are one",
-        _set(data_schema, "_CASE", "spark.sql.session.timeZone.unused"),
-        ("json/files/names",),
-    ),
     Switch(
         "expressions are filled in with today",
         _set(volatile_casts, "guarded", lambda frame: frame),
@@ -342,8 +305,8 @@ SWITCHES = [
     ),
     Switch(
         "folders take the data's place",
-        _set(data_schema.Files, "_refuse_folder_columns", _nothing),
-        ("json/folders/the data",),
+        _set(FilesInPython, "refuse_folders", _nothing),
+        ("json/folders/the data", "orc/folders/the data"),
     ),
 ]
 

@@ -290,7 +290,7 @@ def parquet_bytes() -> bytes:
         (
             "a.jsonl",
             b'{"order_id": 1, "v": "a"}\n{"order_id": 2, "v": "b"}\n',
-            ['format = "json"', 'schema = "order_id BIGINT, v STRING"', 'key = "CAST(order_id AS STRING)"', "690 MB"],
+            ['format = "json"', 'schema = "order_id BIGINT, v STRING"', 'key = "CAST(order_id AS STRING)"'],
         ),
         ("a.csv", b"a,b\n1,2\n", ['format = "csv"', "header = true"]),
         ("a.parquet", parquet_bytes(), ['format = "parquet"', '"id BIGINT"']),

@@ -150,6 +150,23 @@ def test_the_same_rows_as_on_a_disk(spark: Warm, store: Store, tmp_path: Path, c
     assert len(found) > 0 and (len(found) == len(_ROWS) or "id" not in found[0][1] or len(found) == 3)
 
 
+@pytest.mark.parametrize("case", ["json", "text.bz2", "wholetext", "binaryFile"])
+def test_python_uses_no_client_of_hadoop(spark: Warm, store: Store, tmp_path: Path, case: str) -> None:
+    """Breaks when the schema of JSON is inferred by Spark: it would need Hadoop's client of S3."""
+    rest, write, suffix = _FORMATS[case]
+    bucket, path = store.bucket(f"spark-{uuid.uuid4().hex[:12]}"), tmp_path / f"a{suffix}"
+    write(path, _ROWS)
+    store.put(bucket, path.name, path.read_bytes())
+    hadoop: Any = spark().sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
+    hadoop.set("fs.s3a.impl", "no.such.Client")
+    try:
+        found, schema, _ = _records(spark(), tmp_path, f'path = "s3://{bucket}/*"\n{store.table()}', rest)
+    finally:
+        hadoop.unset("fs.s3a.impl")
+    assert len(found) in (1, len(_ROWS))
+    assert case != "json" or schema == "id BIGINT,v STRING"
+
+
 def test_odd_names(spark: Warm, store: Store, tmp_path: Path) -> None:
     """Breaks when Spark takes a name for a glob, or decodes it once more."""
     bucket = store.bucket(f"spark-{uuid.uuid4().hex[:12]}")
@@ -166,13 +183,14 @@ def test_spark_is_given_nothing_but_what_is_pending(spark: Warm, store: Store, t
     """Breaks when Spark lists a folder: it would read what is done, and what came since."""
     bucket = store.bucket(f"spark-{uuid.uuid4().hex[:12]}")
     for number in range(20):
-        store.put(bucket, f"in/{number:02}.json", b'{"id": %d}\n' % number)
+        _orc(tmp_path / "a.orc", [{"id": number}])
+        store.put(bucket, f"in/{number:02}.orc", (tmp_path / "a.orc").read_bytes())
     spec = f'path = "s3://{bucket}/in/07*"\n{store.table()}'
-    found, _, plan = _records(spark(), tmp_path, spec, 'format = "json"')
+    found, _, plan = _records(spark(), tmp_path, spec, 'format = "orc"')
     assert [value for _, value in found] == ['{"id":7}']
     files = pending_files(plan)
     assert len(files) == 1
-    assert len(SparkReader(spark(), "json").load(files).inputFiles()) == 1
+    assert len(SparkReader(spark(), "orc").load(files).inputFiles()) == 1
 
 
 @pytest.mark.parametrize("key", ["in//a.json", "in/./a.json", "in/../a.json", "/a.json", "in/a/"])

@@ -76,7 +76,7 @@ class FileTable(SourceTable):
     ddl: Text | None = Field(
         default=None,
         alias="schema",
-        description="The columns as Spark DDL: id BIGINT, user STRING. Without it Spark looks through the data first.",
+        description="The columns as Spark DDL: id BIGINT, user STRING. Without it types are inferred from the data.",
     )
     unknown_fields: Annotated[UnknownFields, one_of(UnknownFields)] = Field(
         default="ignore",

@@ -114,8 +114,8 @@ def test_csv_rules() -> None:
 
 
 def test_reader_options_are_completed() -> None:
-    found = reader_options("json", {"locale": "de"}, has_schema=False)
-    assert found == {"maxStringLen": "2147483647", "maxNumLen": "1048576", "locale": "de"}
+    found = reader_options("avro", {"datetimeRebaseMode": "LEGACY"}, has_schema=False)
+    assert found.items() > {"datetimeRebaseMode": "LEGACY"}.items()
 
 
 @pytest.mark.parametrize("format_", FORMATS)

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from eosingest.app.settings import scan_of
 from eosingest.errors import FatalError
 from eosingest.host import ivy
 from eosingest.sources.files.reading import hadoop_s3
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.spark import jvm
+from eosingest.spec import load
 
 
 @pytest.mark.parametrize(
@@ -25,6 +27,18 @@ from eosingest.spark import jvm
 def test_a_client_that_the_spec_names_is_not_fetched(conf: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ivy, "fetched", lambda *_: pytest.fail("fetched"))
     assert hadoop_s3.jars(conf) == []
+
+
+@pytest.mark.parametrize("source", ["json", "text", 'text"\noptions = { wholetext = true }#"', "binaryFile", "parquet"])
+def test_what_python_reads_needs_no_client(tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a run downloads 690 MB that it does not use, as to infer a schema of JSON."""
+    monkeypatch.setattr(ivy, "fetched", lambda *_: pytest.fail("fetched"))
+    spec = tmp_path / "job.toml"
+    spec.write_text(
+        f'name = "j"\n[source]\nformat = "{source}"\npath = "s3://b/a"\n'
+        '[sink]\nbootstrap_servers = "b:1"\ntopic = "t"\n'
+    )
+    assert not any(key.startswith("spark.jars") for key in scan_of(load(spec)).spark_conf(1 << 20))
 
 
 def named(*names: str) -> Callable[[str], list[Path]]:

@@ -35,7 +35,6 @@ _OF_SPARK = {
     "timeZone": "a TIMESTAMP without a zone is in UTC; for local times write TIMESTAMP_NTZ in source.schema, and"
     " to_utc_timestamp(COLUMN, 'ZONE') in transform.select",
 }
-_LIMITS = {"maxStringLen": str(2**31 - 1), "maxNumLen": str(1 << 20)}  # of characters; by default 20,000,000 and 1,000
 
 
 def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
@@ -48,14 +47,9 @@ def _refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
         yield "lineSep", "has no effect with multiLine; drop one of them"
 
 
-def _reader_options(options: Mapping[str, str], has_schema: bool) -> dict[str, str]:
-    """Raise the limits of Spark's parser, which infers the schema: to it, a longer text or number makes its row corrupt."""
-    return {**_LIMITS, **options}
-
-
 JSON = FileFormat(
     name="json",
-    schema_note="not given: Spark looks through the data first",
+    schema_note="not given: inferred from the data",
     # From the options that Spark 4.0's own readers declare (JSONOptions, CSVOptions, …), without those only for writing.
     options={
         **OF_TYPED_TEXT,
@@ -72,5 +66,4 @@ JSON = FileFormat(
     drops_unknown=True,
     is_whole=is_multi_line,
     refused=_refused,
-    reader_options=_reader_options,
 )

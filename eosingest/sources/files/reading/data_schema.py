@@ -1,7 +1,7 @@
 """Decides the columns and types with which files are read: those of the given schema, the pinned one, or an inferred one.
 
-Between the plan and rows.py, which adds the specifics of JSON. Avro stores a schema in each file, and that
-of every pending file is read (avro_schema.py, exact_types.py). The columns of `k=v` folders are no data: Spark
+Between the plan and rows.py. ORC and Avro store a schema in each file, and that
+of every pending file is read (columnar.py, avro_schema.py, exact_types.py). The columns of `k=v` folders are no data: Spark
 appends them, as strings unless the schema says otherwise (spark/required_settings.py), so that their type never depends on
 which folders are pending.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, StructType
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DataType, StructType
 
 from eosingest.errors import FatalError
 from eosingest.sources.files.formats import FORMATS
@@ -43,17 +43,10 @@ class Files:
         return inferred
 
     def _inferred(self, reader: SparkReader, files: Sequence[SourceFile]) -> StructType:
-        """Infer the schema of JSON with case-sensitive names: else Spark would merge `a` and `A`, and drop one of them."""
-        if self._format != "json" or self._case:
-            return reader.load(files).schema
-        before = self._spark.conf.get(_CASE, "false")
-        self._spark.conf.set(_CASE, "true")
-        try:
-            inferred = reader.load(files).schema
-        finally:
-            self._spark.conf.set(_CASE, before or "false")
-        _refuse_twins(inferred)
-        return inferred
+        """Infer the schema of Avro from all files: Spark would use one file's."""
+        if self._format == "avro":
+            return avro_schema.merged(self._spark, self.footers, case=self._case)
+        return reader.load(files).schema
 
     def check(self, schema: StructType, *, given: bool) -> None:
         """Raise FatalError if a file's column would not be read exactly. `given`: the schema is not from these files."""
@@ -70,20 +63,18 @@ class Files:
             )
 
 
-def _refuse_twins(kind: DataType) -> None:
-    """Raise FatalError for names that differ only in case, at any depth."""
-    if isinstance(kind, ArrayType):
-        _refuse_twins(kind.elementType)
-    if not isinstance(kind, StructType):
-        return
-    seen: dict[str, str] = {}
-    for field in kind.fields:
-        other = seen.setdefault(field.name.lower(), field.name)
-        if other != field.name:
-            raise FatalError(
-                f"the data has fields {other} and {field.name}, which Spark takes for one",
-                code="bad-data",
-                hint="nothing of this run was sent; rename one of them, write a source.schema with the one to read, or have"
-                f' both read: [spark] conf = {{ "{_CASE}" = "true" }}',
-            )
-        _refuse_twins(field.dataType)
+def _mergeable(one: DataType | Unreadable, other: DataType | Unreadable) -> bool:
+    """Say whether Spark may merge two types: structs with different fields. It does not merge integers of two lengths."""
+    if not (isinstance(one, StructType) and isinstance(other, StructType)):
+        return False
+    kinds = {field.name: field.dataType for field in one.fields}
+    return all(kinds.get(field.name, field.dataType) == field.dataType for field in other.fields)
+
+
+def _words(kind: DataType | Unreadable) -> str:
+    return kind.words if isinstance(kind, Unreadable) else type_words(kind)
+
+
+def from_ddl(ddl: str) -> StructType:
+    """Return the schema of a DDL text; an empty text has no columns."""
+    return cast(StructType, StructType.fromDDL(ddl)) if ddl else StructType([])

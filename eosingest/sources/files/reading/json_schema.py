@@ -3,7 +3,7 @@
     a line ─▶ the decoder of all that was seen ─▶ nothing is new
          └─▶ if it fails: its values one by one ─▶ Seen, a tree with a node for each field ─▶ a type
 
-What was seen does not depend on the order of rows or on the cuts of files. Unlike Spark's, a type holds every value exactly:
+The result does not depend on the order of rows or on the cuts of files. Unlike Spark's, a type holds every value exactly:
 an empty text is a text, and whole numbers that a DOUBLE would round are a STRING next to fractions.
 """
 
@@ -54,7 +54,7 @@ _NUMBER = Annotated[int, Meta(ge=-_EXACT, le=_EXACT)] | float
 
 @dataclass
 class Seen:
-    """What was seen of the values of a field, apart from null. `whole` and `scale`: digits of the numbers before and after the
+    """The kinds of values of a field, apart from null. `whole` and `scale`: digits of the numbers before and after the
     point, as far as they are not a BIGINT, or BIGINT's if there was one. `strings` are not looked into yet (`settle`).
     """
 
@@ -82,7 +82,7 @@ class Seen:
         return self.texts + self.times + self.booleans + self.numbers + nested
 
     def merge(self, other: Seen) -> Seen:
-        """Return this node with what was seen in another one."""
+        """Add another node of the field to this one, and return it."""
         for name in ("texts", "times", "booleans", "longs", "fractions", "rounded"):
             setattr(self, name, getattr(self, name) or getattr(other, name))
         self.whole, self.scale = max(self.whole, other.whole), max(self.scale, other.scale)
@@ -235,7 +235,7 @@ class JsonTypes:
     inference: Inference
 
     def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[tuple[str, Seen] | EosingestError]:
-        """Yield the file's name, and what was seen, of each split. Errors are also yielded, not raised."""
+        """Yield the file's name and the columns of each split. Errors are also yielded, not raised."""
         for split in splits:
             try:
                 yield split.item.name, self.of(split)
@@ -243,7 +243,7 @@ class JsonTypes:
                 yield error
 
     def of(self, split: PythonSplit, blocks: int | None = None) -> Seen:
-        """Return what is in a split: in all its rows, or in so many blocks. Rows that are corrupt do not count."""
+        """Return the columns of a split, by all its rows or by so many blocks. Rows that are corrupt do not count."""
         rows = _Rows(self.settings, self.inference)
         found = texts_of(as_file(split.item), file_split(split.planned.split), self.settings, rows.decoder)
         for place, texts in enumerate(found):

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.sources.files.formats import FORMATS
-from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.listing.partitions import partition_columns, partition_values
 from eosingest.sources.files.listing.source_file import SourceFile
-from eosingest.sources.files.reading import hadoop_codecs, lossy_values, splits, valid_text
-from eosingest.sources.files.reading.data_schema import Files
+from eosingest.sources.files.reading import lossy_values, splits, valid_text
+from eosingest.sources.files.reading.data_schema import Files, from_ddl
 from eosingest.sources.files.reading.local_check import LocalCheck
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_types import from_ddl
@@ -31,8 +29,6 @@ from eosingest.spark.record_columns import CORRUPT, RecordSettings, naming, refu
 from eosingest.spark.scan import CheckItems
 
 _BY_COLUMNS = tuple(name for name, entry in FORMATS.items() if entry.is_by_columns)
-_INFERENCE_MAX_BYTES = 1 << 30
-_SAMPLE_ROWS = 10_000
 # These functions are non-deterministic to Spark, which pushes no filter below them: this column is added last.
 _SPLIT_BY_BLOCK = "xxhash64(input_file_name(), input_file_block_start())"
 
@@ -128,11 +124,8 @@ def _reader(spark: SparkSession, settings: ReadSettings, base_path: str | None) 
 def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
     """Return the schema without our corrupt column: the given one, or the one that Spark infers from all pending files.
 
-    Raises FatalError if the files do not fit it, which Spark would not report; SpecError if it would have to be inferred from
-    too much data.
+    Raises FatalError if the files do not fit it, which Spark would not report.
     """
-    if FORMATS[settings.format].is_text:
-        hadoop_codecs.use(spark, plan)
     files = pending_files(plan)
     data = Files(spark, settings.format, files, partition_columns(files) if base_path is not None else ())
 
@@ -147,31 +140,8 @@ def read_schema(spark: SparkSession, settings: ReadSettings, plan: Plan, base_pa
             raise lossy_values.refusal(in_folders)
         data.check(given, given=True)
         return given
-    if settings.format == "json" and plan.size_to_read > _INFERENCE_MAX_BYTES:
-        raise SpecError(
-            f"source.schema is missing, and to infer it Spark would read {plan.size_to_read >> 20} MiB twice",
-            code="schema-needed",
-            hint=_schema_hint(spark, settings, files[0]),
-        )
     with naming("source"):
         inferred = data.infer(_reader(spark, settings, None), files)
     data.check(inferred, given=False)
-    return StructType([field for field in inferred.fields if field.name != CORRUPT])
-
-
-def _schema_hint(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:
-    if is_whole(settings.format, settings.options):
-        return "write the columns and their types into source.schema"
-    return (
-        "this is what the first rows look like; check it and put it into the spec:\n"
-        f'schema = "{_sample_ddl(spark, settings, file)}"'
-    )
-
-
-def _sample_ddl(spark: SparkSession, settings: ReadSettings, file: SourceFile) -> str:
-    """Infer the schema of a file's first rows."""
-    lines = SparkReader(spark, "text").load([file]).select("value").limit(_SAMPLE_ROWS)._jdf
-    encoder = spark._jvm.org.apache.spark.sql.Encoders.STRING()  # type: ignore[union-attr]
-    reader = spark._jsparkSession.read().options(settings.options)
-    rows = getattr(reader, settings.format)(getattr(lines, "as")(encoder))
-    return str(rows.schema().toDDL())
+    data.check_values(inferred, read_some)
+    return inferred

@@ -1,6 +1,6 @@
 """Checks that a pinned schema that was inferred still fits, if files are pending from which it was not inferred.
 
-Called by the launcher in a job that has begun, before a run sends anything. Spark drops a field that is not in the schema, and
+Called by the launcher in a job that has begun, before a run sends anything. A field that is not in the schema is dropped, and
 a value that does not fit is a corrupt row. So the schema is inferred again from the pending files: a field that is new, or has
 a wider type, ends the run, with an error that names the file and a schema that fits both.
 """
@@ -27,7 +27,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.errors import ChangedError, EosingestError, listed
+from eosingest.errors import ChangedError, listed
 from eosingest.protocol.plan import Plan, PlannedItem
 from eosingest.sources.files.reading.data_schema import WITH_FOOTERS
 from eosingest.sources.files.reading.exact_types import holds, type_words
@@ -65,10 +65,6 @@ def check_pinned_schema(
     pinned = from_ddl(pinned_ddl)
     found = _inferred(spark, settings, plan, base_path)
     differences = list(compare(found, pinned, settings.format))
-    if any(difference.pinned is not None for difference in differences) and settings.format not in WITH_FOOTERS:
-        # A column without any value is inferred as STRING: that is no conflict with the pinned type.
-        found = _with_values_only(spark, settings, plan, base_path, found, pinned)
-        differences = list(compare(found, pinned, settings.format))
     if differences:
         raise _outgrown(
             spark, _files_of(spark, settings, plan, base_path, pinned), differences, found, pinned, settings.format
@@ -76,7 +72,7 @@ def check_pinned_schema(
 
 
 def too_much_to_infer_again() -> ChangedError:
-    """Return the error for pending files that are too large to infer their schema once more."""
+    """Return the error for pending files that are too large to infer their schema again."""
     return ChangedError(
         "other files are pending than those that the job's schema was inferred from, too many to infer it again",
         code="schema-outgrown",
@@ -122,40 +118,7 @@ def _for_both(spark: SparkSession, found: StructType, pinned: StructType, format
 
 
 def _inferred(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
-    try:
-        return read_schema(spark, replace(settings, schema=None), plan, base_path)
-    except EosingestError as error:
-        if error.code == "schema-needed":
-            raise too_much_to_infer_again() from error
-        raise
-
-
-def _with_values_only(
-    spark: SparkSession,
-    settings: ReadSettings,
-    plan: Plan,
-    base_path: str | None,
-    found: StructType,
-    pinned: StructType,
-) -> StructType:
-    """Return the schema that was found, with the pinned types for columns and fields without any value in these files."""
-    options = {**settings.options, "dropFieldIfAllNull": "true"}
-    return _pinned_where_null(_inferred(spark, replace(settings, options=options), plan, base_path), found, pinned)
-
-
-def _pinned_where_null(valued: StructType, found: StructType, pinned: StructType) -> StructType:
-    """Return the fields of `found`, each with its type in `valued`, else with that in `pinned`."""
-    with_values = {field.name: field.dataType for field in valued.fields}
-    before = {field.name: field.dataType for field in pinned.fields}
-    fields = []
-    for field in found.fields:
-        kind, was = with_values.get(field.name), before.get(field.name)
-        if kind is None:
-            kind = was if was is not None else field.dataType
-        elif isinstance(kind, StructType) and isinstance(field.dataType, StructType) and isinstance(was, StructType):
-            kind = _pinned_where_null(kind, field.dataType, was)
-        fields.append(StructField(field.name, kind))
-    return StructType(fields)
+    return read_schema(spark, replace(settings, schema=None), plan, base_path)
 
 
 def _files_of(

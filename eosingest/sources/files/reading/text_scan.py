@@ -28,7 +28,7 @@ from eosingest.spec.expressions import tokens
 
 @dataclass(frozen=True)
 class TextScan(FilesInPython):
-    """How text is read line by line; `cut` cuts the lines of what is no `direct` read."""
+    """How text is read line by line. `cut` cuts lines that Spark SQL gets."""
 
     cut: CutLines = lines_of
 
