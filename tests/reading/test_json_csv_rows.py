@@ -308,7 +308,12 @@ def test_separators_of_several_bytes_at_every_border(lab: Lab) -> None:  # noqa:
 HABITS: list[tuple[str, bytes, dict[str, Any], list[bytes]]] = [
     ("json", b'{"n":1e400}\n', {}, [b'{"n":"Infinity"}']),
     ("json", b'{"n":1.239}\n', {"schema": "n DECIMAL(10,2)"}, [b'{"n":1.24}']),
-    ("json", b'{"n":123456789012345678901234567890123456789}\n', {}, [b'{"n":1.2345678901234568E38}']),
+    (
+        "json",
+        b'{"n":123456789012345678901234567890123456789}\n',
+        {},
+        [b'{"n":"123456789012345678901234567890123456789"}'],
+    ),
     ("json", b'{"":1,"n":2}\n', {}, [b'{"n":2}']),
     ("json", b'[{"n":1},{"n":2}]\n', {}, [b'{"n":1}', b'{"n":2}']),
     ("json", b'\n{"n":1}\n  \n', {}, [b'{"n":1}']),

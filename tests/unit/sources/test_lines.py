@@ -119,6 +119,15 @@ def test_a_long_line_is_not_copied_with_each_block(monkeypatch: pytest.MonkeyPat
     assert len(reads) < 20
 
 
+@pytest.mark.parametrize("block", range(1, 8))
+def test_the_end_of_a_long_line_of_the_split_before(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Breaks when its separator, which ends in another block than it begins in, is not found."""
+    monkeypatch.setattr(lines, "_BLOCK_BYTES", block)
+    data = b"x" * 50 + b"abb" + b"y" + b"abb"
+    found = list(read_lines(io.BytesIO(data), Bounds(20, len(data), longest=5), b"abb"))
+    assert [line for piece in found for line in piece.values(b"abb")] == [b"y"]
+
+
 def test_nothing_behind_the_listed_length_is_read() -> None:
     """Breaks when what is appended while the file is read becomes part of its last split."""
     found = list(read_lines(io.BytesIO(b"one\ntwo\nthree\n"), Bounds(0, 8, length=8), None))

@@ -50,6 +50,13 @@ def test_splittable(format: str, path: str, expected: bool) -> None:
     assert is_splittable(format, {}, path) is expected
 
 
+@pytest.mark.parametrize(
+    ("separator", "expected"), [("\n", True), ("\r\n", True), ("||", False), ("aba", False), ("é", True)]
+)
+def test_text_is_cut_unless_its_separator_overlaps_itself(separator: str, expected: bool) -> None:
+    assert is_splittable("text", {"lineSep": separator}, "a.txt") is expected
+
+
 def test_escape_for_spark() -> None:
     assert escape_for_spark("/a b/[1]{x}*?^\\#%é") == r"/a b/\[1\]\{x\}\*\?\^\\#%é"
 
