@@ -12,7 +12,7 @@ from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 
 from eosingest.protocol.task_contract import Signal
-from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.sources.files.reading.read_settings import ReadSettings, file_rows
 from eosingest.spark.end_marker import until_end, with_end_row
 from eosingest.spark.record_columns import SPLIT, record_frame
 from tests.reading.test_spark_reads import plan_of, settings_of, spark, started

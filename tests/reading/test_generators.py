@@ -10,7 +10,7 @@ from pyspark.errors import SparkRuntimeException
 from pyspark.sql import SparkSession
 
 from eosingest.sources.files.reading.json_scan import JsonScan
-from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.record_columns import CORRUPT, record_frame
 from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
 

@@ -12,7 +12,7 @@ import pytest
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.options import reader_options
-from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.source import FileSource
 from tests.reading.test_parquet_orc_types import packed

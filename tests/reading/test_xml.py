@@ -20,7 +20,7 @@ from eosingest.sources.files.formats.xml import document
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.formats.xml.document import Row, read_rows
 from eosingest.sources.files.formats.xml.schema import parse, problems
-from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import python_scan

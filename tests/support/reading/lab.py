@@ -32,7 +32,7 @@ from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.orc_scan import OrcScan
 from eosingest.sources.files.reading.parquet_scan import ParquetScan
-from eosingest.sources.files.reading.rows import ReadSettings, file_rows
+from eosingest.sources.files.reading.read_settings import ReadSettings, file_rows
 from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.reading.value_scan import ValueScan
 from eosingest.sources.files.reading.xml_scan import XmlScan

@@ -19,7 +19,7 @@ from eosingest.records import checksum
 from eosingest.sources.files.bytes import lines
 from eosingest.sources.files.reading import line_reader
 from eosingest.sources.files.reading.line_reader import LineReader
-from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.direct import DirectInputs, _bounds, deal

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -59,8 +59,6 @@ class FooterReader(Protocol):
 @dataclass(frozen=True)
 class ColumnarScan(FilesInPython):
     """How such files are read, in a Spark with the spec's `conf`."""
-
-    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def infers_schema(self) -> bool:  # type: ignore[override]

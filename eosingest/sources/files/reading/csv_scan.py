@@ -5,9 +5,9 @@ source.schema, the pinned schema, or the types of all texts (csv_schema.py) â”€â
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from pyspark.sql import SparkSession
@@ -42,8 +42,6 @@ _NAMED_AT_MOST = 10
 @dataclass(frozen=True)
 class CsvScan(FilesInPython):
     """How CSV files are read, in a Spark with the spec's `conf`."""
-
-    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def infers_schema(self) -> bool:  # type: ignore[override]

@@ -6,7 +6,7 @@ Their columns depend on the plan (spark/scan_of_plan.py): those of its `k=v` fol
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -19,7 +19,7 @@ from eosingest.sources.files.listing.partitions import decoded, folder_names, pa
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
-from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.python_scan import PythonScan, name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import OtherRows, Scan
@@ -33,13 +33,14 @@ CASE = "spark.sql.caseSensitive"
 class FilesInPython(ScanOfPlan):
     """How such files are read: with the settings `read`, for `records`. `recursive`: no folder gives a column.
 
-    `decode` decodes the folders' values.
+    `conf` has the spec's settings of Spark; `decode` decodes the folders' values.
     """
 
     read: ReadSettings
     records: RecordSettings
     recursive: bool = False
     decode: Callable[[str], str] = decoded
+    conf: Mapping[str, str] = field(default_factory=dict)
 
     def for_audit(
         self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool

@@ -17,7 +17,7 @@ from eosingest.sources.files.formats.inspection import Check, Finding, error_of,
 from eosingest.sources.files.formats.unknown_fields import KnownFields, known_fields
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.reading.rows import ReadSettings
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.scan import Tasks
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # up to this much is inspected in the driver: a task takes longer to begin

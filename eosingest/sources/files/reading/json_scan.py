@@ -5,8 +5,8 @@ source.schema, or the types of all values (json_schema.py) ─▶ JsonReader (js
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
@@ -33,8 +33,6 @@ _TASKS_PER_SLOT = 4
 @dataclass(frozen=True)
 class JsonScan(FilesInPython):
     """How JSON files are read, in a Spark with the spec's `conf`."""
-
-    conf: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def infers_schema(self) -> bool:  # type: ignore[override]

@@ -8,7 +8,7 @@ a wider type, ends the run, with an error that names the file and a schema that 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import (
@@ -28,11 +28,8 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import ChangedError, listed
-from eosingest.protocol.plan import Plan, PlannedItem
-from eosingest.sources.files.reading.data_schema import WITH_FOOTERS
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.reading.exact_types import holds, type_words
-from eosingest.sources.files.reading.rows import ReadSettings, read_schema
-from eosingest.sources.files.reading.schema_types import from_ddl
 
 _NAMED_AT_MOST = 10
 _ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ
@@ -56,19 +53,6 @@ class Difference:
         if self.pinned is None:
             return f"{self.path} {kind} is new"
         return f"{self.path} is {kind} now, and was {type_words(self.pinned)}"
-
-
-def check_pinned_schema(
-    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned_ddl: str
-) -> None:
-    """Raise ChangedError if the pinned schema, which was inferred, would drop or not fit data of pending files."""
-    pinned = from_ddl(pinned_ddl)
-    found = _inferred(spark, settings, plan, base_path)
-    differences = list(compare(found, pinned, settings.format))
-    if differences:
-        raise _outgrown(
-            spark, _files_of(spark, settings, plan, base_path, pinned), differences, found, pinned, settings.format
-        )
 
 
 def too_much_to_infer_again() -> ChangedError:
@@ -110,32 +94,11 @@ def _outgrown(
 def _for_both(spark: SparkSession, found: StructType, pinned: StructType, format: str) -> str:
     """Return a hint: a schema with which everything could be sent again. For formats with footers there may be none."""
     both = _joined(pinned, found, format)
-    if format in WITH_FOOTERS and [*compare(found, both, format), *compare(pinned, both, format)]:
+    if FORMATS[format].has_footers and [*compare(found, both, format), *compare(pinned, both, format)]:
         return "Or give these files a separate job: no type holds both"
     nothing: list[tuple[object, ...]] = []
     ddl = spark.createDataFrame(nothing, both)._jdf.schema().toDDL()
     return f'Or take a schema that holds both, under a new job name or with --from-scratch:\nschema = "{ddl}"'
-
-
-def _inferred(spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None) -> StructType:
-    return read_schema(spark, replace(settings, schema=None), plan, base_path)
-
-
-def _files_of(
-    spark: SparkSession, settings: ReadSettings, plan: Plan, base_path: str | None, pinned: StructType
-) -> list[str]:
-    """Return the names of the pending files that differ; none where there are too many to infer each one's schema."""
-    if len(plan.pending_items) > _ASKED_AT_MOST:
-        return []
-    return [
-        entry.item.name
-        for entry in plan.pending_items
-        if list(compare(_inferred(spark, settings, _alone(plan, entry), base_path), pinned, settings.format))
-    ]
-
-
-def _alone(plan: Plan, entry: PlannedItem) -> Plan:
-    return replace(plan, items=(entry,))
 
 
 # ---- pure ------------------------------------------------------------------------------------------------------------
@@ -189,7 +152,7 @@ def _takes(pinned: DataType, found: DataType, format: str) -> bool:
     """Say whether reading `found` values by the `pinned` type gives what inference over both would give."""
     if pinned == found or holds(found, pinned, format):
         return True
-    if format in WITH_FOOTERS:
+    if FORMATS[format].has_footers:
         return False
     if isinstance(pinned, StringType):
         return True

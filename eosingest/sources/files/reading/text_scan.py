@@ -9,7 +9,6 @@ An audit cuts the lines by other code (audit_reader.py).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -22,7 +21,7 @@ from eosingest.sources.files.reading.line_reader import LineReader, lines_of
 from eosingest.sources.files.reading.text_reader import LINE, CutLines, TextReader
 from eosingest.spark.python_scan import PythonScan, planned_splits
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct, OtherRows, Scan
+from eosingest.spark.scan import Direct, OtherRows, Scan, Tasks
 from eosingest.spec.expressions import tokens
 
 
@@ -38,9 +37,9 @@ class TextScan(FilesInPython):
             return super().direct(plan)
         return Direct(LineReader(self._separator), planned_splits(plan), f"{LINE} STRING")
 
-    def inspect(self, context: Any, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
         """Check names and first bytes; the tasks find damage when they read."""
-        inspect_pending(context, self.read, plan, as_lines=True, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=True, slots=slots)
 
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the lines, followed by the folders' texts. Raises FatalError for a folder named as the lines."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.reading.json_scan import JsonScan
-from eosingest.sources.files.reading.rows import ReadSettings
-from eosingest.sources.files.reading.scan import spark_conf
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import plan_checks
 from eosingest.spark.record_columns import record_frame
@@ -22,10 +21,6 @@ _ROWS = 20_000  # enough for the JVM's interpreter to execute the code of a run
 
 class FileRehearsal:
     """Implements `warmup.Rehearsal`."""
-
-    def spark_conf(self) -> Mapping[str, str]:
-        """Return the Spark settings that reading files needs."""
-        return spark_conf(_SPLIT_SIZE)
 
     def records(self, spark: SparkSession, folder: Path) -> Iterator[DataFrame]:
         """Write JSON files, and yield the record columns of their rows."""
