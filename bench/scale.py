@@ -36,7 +36,7 @@ from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.run_progress import RunProgress
 from eosingest.protocol.source import Item, Snapshot, Source, Version
 from eosingest.protocol.split_table import SplitTable
-from eosingest.sources.files.cuts import FileSplit, FileSplits, split_of
+from eosingest.sources.files.cuts import FileSplit, FileSplits
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.source_file import WORDING, SourceFile
 from eosingest.spark.python_scan import planned_splits
@@ -245,7 +245,7 @@ def planning(splits: int, splits_each: int) -> Figures:
     plan = planned(splits, splits_each)
     found = planned_splits(plan)
     cpu_s, peak = time.process_time() - began, _peak_kib()
-    table = SplitTable({split.key: split.planned for split in found}, split_of)
+    table = SplitTable({split.key: split.planned for split in found})
     told = len(pickle.dumps(table))
     part = found[: max(1, splits // TASKS)]
     lines = len(pickle.dumps(tuple(part))) / len(part)
@@ -269,7 +269,7 @@ def being_told(path: Path) -> Figures:
 def write_table(path: Path, splits: int, splits_each: int) -> None:
     """Write what a worker unpickles."""
     found = planned_splits(planned(splits, splits_each))
-    path.write_bytes(pickle.dumps(SplitTable({split.key: split.planned for split in found}, split_of)))
+    path.write_bytes(pickle.dumps(SplitTable({split.key: split.planned for split in found})))
 
 
 def control_bytes(partitions: int, columns: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from eosingest.sniff.result import Found, quoted
+from eosingest.sniff.result import quoted
 from eosingest.sources import registry
 from eosingest.spec import spec_for_table, spec_for_topic
 
@@ -15,15 +15,6 @@ _PASSWORD = "PGPASSWORD"  # the variable that libpq reads
 def data_file(text: str) -> Any:
     """Return the data file that a path names, for `sniff`."""
     return registry.FILES.data_file(text)
-
-
-def notes_on(data: Any, found: Found) -> tuple[str, ...]:
-    """Return a note that runs read the file with Hadoop's S3 client, if it is an object in a format that needs it."""
-    if found.format not in ("orc", "avro") or not str(data).startswith("s3://"):
-        return ()
-    return (
-        f"of a bucket, Spark reads {found.format} by Hadoop's client of S3, which the first run fetches (some 690 MB, once)",
-    )
 
 
 def spec_of_address(text: str) -> tuple[str, tuple[str, ...]] | None:

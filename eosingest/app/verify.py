@@ -216,7 +216,7 @@ class _Verification:
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
         """Read the source's rows and compare each split with its receipt."""
-        sums = spark.read_source(rows.plan, self._control.schema, by_another_reader=True) if rows.plan.items else {}
+        sums = spark.read_source(rows.plan, self._control.schema) if rows.plan.items else {}
         changed = set(self._source.changed(entry.item for entry in rows.plan.items))
         unread = [*rows.unread, *(f"{name}: changed while it was read" for name in sorted(changed))]
         unlike = []

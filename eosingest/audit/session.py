@@ -10,18 +10,16 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any, TypeVar
 
 from pyspark.accumulators import Accumulator
-from pyspark.sql import DataFrame
 
 from eosingest.audit.receipts import Compared, Copies, Found, Slice, shares
 from eosingest.audit.scan import SourceData, TopicData, compare
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.host import interruptible
 from eosingest.kafka.librdkafka import REFUSALS
-from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.plan import Plan
 from eosingest.protocol.source import SplitId
 from eosingest.records.checksum import Totals
 from eosingest.report.progress import AuditProgress
@@ -96,36 +94,24 @@ class SparkAuditor:
             return Found(Totals())
         return self._in_thread(data.sums, _Reading("the topic", "offset", data.read, data.offsets))
 
-    def read_source(self, plan: Plan, schema: str | None, *, by_another_reader: bool = False) -> dict[SplitId, Totals]:
+    def read_source(self, plan: Plan, schema: str | None) -> dict[SplitId, Totals]:
         """Return count and checksum of the rows of each of the plan's splits, up to the position in its offset record.
 
-        `by_another_reader`: use another reader than the run did, if there is one. All rows of a .bz2 file of lines that was
-        sent as a whole are then counted in its first split.
+        They are read by another reader than the run's, if the kind has one (`Scan.for_audit`).
         """
-        source = self._in_thread(lambda: self._prepare_source(plan, schema, by_another_reader))
+        source = self._in_thread(lambda: self._prepare_source(plan, schema))
         self._source = source
         return self._in_thread(source.sums, _Reading("the source", "row", source.read, source.rows))
 
-    def _prepare_source(self, plan: Plan, schema: str | None, by_another_reader: bool) -> SourceData:
+    def _prepare_source(self, plan: Plan, schema: str | None) -> SourceData:
         settings, slots = self._settings, executors.most_tasks(self._spark)
-        scan, plan, other = settings.scan.for_audit(self._session, plan, slots, by_another_reader=by_another_reader)
-        rows: list[DataFrame] = []
-        splits: dict[int, PlannedSplit] = {}
-        partitions = 0
-        if other is not None:
-            rows.append(other.hashes)
-            splits |= other.splits
-            partitions += len(other.splits)
-        if plan.items:
-            frame = record_frame(scan.frame(self._session, plan, schema, slots), settings.records)
-            self.schema = frame.source.schema
-            plan_checks.check_narrow(frame.records, scan.scan_nodes)
-            by_spark, more = frame.source.verified(frame.records)
-            hashes = [name for name in (SPLIT, CHECKSUM, METADATA) if name in frame.records.columns]
-            rows.append(frame.records.select(*hashes))
-            splits |= by_spark
-            partitions += more
-        source = SourceData(reduce(DataFrame.unionAll, rows), splits, 1, self._counter())
+        scan = settings.scan.for_audit()
+        frame = record_frame(scan.frame(self._session, plan, schema, slots), settings.records)
+        self.schema = frame.source.schema
+        plan_checks.check_narrow(frame.records)
+        splits, partitions = frame.source.verified(frame.records)
+        hashes = [name for name in (SPLIT, CHECKSUM, METADATA) if name in frame.records.columns]
+        source = SourceData(frame.records.select(*hashes), splits, 1, self._counter())
         tasks = max(slots, source.rows // _READ_A_TASK)
         return replace(source, tasks=max(1, min(partitions, tasks)))
 

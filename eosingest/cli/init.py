@@ -111,7 +111,7 @@ def _spec_file(path: str) -> Path:
 
 def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     """Return the text of a spec for a topic, a table or a data file, and notes about it."""
-    from eosingest.app.discover import data_file, notes_on, spec_of_address
+    from eosingest.app.discover import data_file, spec_of_address
     from eosingest.sniff import sniff
     from eosingest.spec import job_name, spec_for
 
@@ -121,7 +121,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     data = data_file(named)
     found = sniff(data)
     is_local = isinstance(data, Path)
-    notes = [*found.notes, *notes_on(data, found)]
+    notes = [*found.notes]
     unknown = _unknown_fields(found)
     if not found.whole:
         notes.append(_NOT_WHOLE + (_LATE_FIELDS if unknown == "error" else ""))

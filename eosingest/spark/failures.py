@@ -84,12 +84,10 @@ def of_a_run(
     process: Any,
     items_named_in: Callable[[str], str],
     log_file: Path | None,
-    of_source: Callable[[str], EosingestError | None] = lambda text: None,
 ) -> EosingestError:
     """Make the error for a failed Spark step or job of a run: bad data is fatal, most other failures may be retried.
 
-    `process` is Spark's JVM, None if we did not start it; `items_named_in` returns the items that an error text is about,
-    `of_source` the error for a failure of the source itself in the text (`scan.Scan.failure_of`).
+    `process` is Spark's JVM, None if we did not start it; `items_named_in` returns the items that an error text is about.
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
@@ -107,9 +105,6 @@ def of_a_run(
         return EosingestError(
             f"the Spark job failed because of a bug in eosingest:\n{traced[-3000:]}", hint=f"{kept}{log}"
         )
-    of_the_source = of_source(text)
-    if of_the_source is not None:
-        return of_the_source
     reason = _reason(text)
     if causes.out_of_memory(text):
         return FatalError(

@@ -213,11 +213,8 @@ class SparkLauncher:
     def _explain(self, error: Exception) -> EosingestError:
         """Make the error for the job's failure: bad data is fatal, most other failures may be retried."""
         process = self._spark and self._spark.process
-        return failures.of_a_run(error, process, self._blamed, self._settings.log_file, self._of_the_source)
+        return failures.of_a_run(error, process, self._blamed, self._settings.log_file)
 
     def _blamed(self, text: str) -> str:
         assert self._plan is not None, "nothing is read without a plan"
         return self._settings.scan.items_named_in(self._plan, text)
-
-    def _of_the_source(self, text: str) -> EosingestError | None:
-        return None if self._plan is None else self._settings.scan.failure_of(self._plan, text)

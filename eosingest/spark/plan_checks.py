@@ -13,18 +13,20 @@ from pyspark.sql import DataFrame
 
 from eosingest.errors import SpecError
 
-# The only nodes that a plan may have apart from its scan nodes: they compute each row from one row, and keep their order.
+# The nodes that read the source (python_scan.py).
+_READ = frozenset({"RangeExec", "MapInArrowExec"})
+# The only other nodes that a plan may have: they compute each row from one row, and keep their order.
 _NARROW = frozenset(
     {"ColumnarToRowExec", "FilterExec", "GenerateExec", "InputAdapter", "ProjectExec", "WholeStageCodegenExec"}
 )
 
 
-def check_narrow(frame: DataFrame, scan_nodes: frozenset[str]) -> None:
-    """Raise SpecError unless every row of the frame is made from one row of the source, which is read by `scan_nodes`."""
+def check_narrow(frame: DataFrame) -> None:
+    """Raise SpecError unless every row of the frame is made from one row of the source."""
     execution = frame._jdf.queryExecution()
     for node in nodes_of(execution.executedPlan()):
         name = node.getClass().getSimpleName()
-        if name not in _NARROW | scan_nodes:
+        if name not in _NARROW | _READ:
             raise SpecError(
                 f"transform and record may only compute each record from its own row; Spark would need {name}",
                 code="not-narrow",

@@ -57,7 +57,7 @@ class SparkPreviewer(SparkLauncher):
         try:
             self._session = self._spark.sql()
             frame = record_frame(settings.scan.frame(self._session, plan, None, 1), settings.records)
-            plan_checks.check_narrow(frame.records, settings.scan.scan_nodes)
+            plan_checks.check_narrow(frame.records)
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
         self._frame = frame

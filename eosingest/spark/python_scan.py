@@ -34,12 +34,11 @@ from eosingest.spark.record_columns import (
     SPLIT,
     RecordSettings,
 )
-from eosingest.spark.scan import Direct, OtherRows, SplitFrame, Tasks
+from eosingest.spark.scan import Direct, Scan, SplitFrame, Tasks
 from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spec.expressions import quote_name
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # a name that Spark's own DDL does not quote
-SCAN_NODES = frozenset({"RangeExec", "MapInArrowExec"})
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,6 @@ class PythonScan:
     hidden: Mapping[str, str] = field(default_factory=dict)
     narrowed: Callable[[frozenset[str]], ArrowReader] | None = None
 
-    scan_nodes = SCAN_NODES
     infers_schema = False
 
     @property
@@ -131,19 +129,13 @@ class PythonScan:
         narrowed = narrow if self.narrowed is not None else None
         return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position, narrowed)
 
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[PythonScan, Plan, OtherRows | None]:
-        """Return the whole plan for Spark, and no other rows: there is only one reader."""
-        return self, plan, None
+    def for_audit(self) -> Scan:
+        """Return this scan: there is only one reader."""
+        return self
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""
         return listed([entry.item.name for entry in plan.pending_items], 10)
-
-    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
-        """Return None: readers in Python raise their errors themselves."""
-        return None
 
 
 def arrow_schema(types: StructType) -> pa.Schema:
@@ -200,9 +192,6 @@ class PythonRows:
     tasks: int
     position_column: str | None = None
     narrow: Callable[[frozenset[str]], DataFrame] | None = None
-
-    split_last = False
-    check_items = check_all = None  # the reader proves what it reads
 
     @property
     def split(self) -> Column:

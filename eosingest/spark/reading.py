@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
+from eosingest.protocol.split_table import SplitTable
 from eosingest.spark import plan_checks
 from eosingest.spark.direct import DirectReader, DirectSplit, deal
 from eosingest.spark.end_marker import with_end_row
@@ -51,11 +52,11 @@ class FrameReading:
     json_schemas: Mapping[str, str] = field(default_factory=dict)
 
     def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
-        """See `Reading.job`. Every task receives the list of all splits: Spark decides which of them it reads."""
+        """See `Reading.job`. Every task receives all splits: it finds those of its rows by their hashes."""
+        kafka = replace(kafka, settings=replace(kafka.settings, splits=SplitTable(kafka.settings.splits)))
         whole = kafka.settings.whole
         records = with_end_row(self.records) if whole else self.records.coalesce(self.prepared.tasks)
-        check, check_all = self.source.check_items, self.source.check_all if whole else None
-        function = TaskFunction(kafka, self.headers, outcomes, self.several, check, check_all, self.json_schemas)
+        function = TaskFunction(kafka, self.headers, outcomes, self.several, self.json_schemas)
         return map_in_arrow(records, function, OUTPUT_SCHEMA)
 
 
@@ -83,7 +84,7 @@ def frame_reading(
     """
     frame = record_frame(scan.frame(spark, plan, schema, most_tasks, resumed=True), settings)
     records = frame.records.drop(*null_columns(frame, settings))
-    plan_checks.check_narrow(records, scan.scan_nodes)
+    plan_checks.check_narrow(records)
     splits, partitions = frame.source.verified(records)
     tasks = max(1, min(partitions, most_tasks))
     several = frame.source.position is not None and plan_checks.generates_rows(records)

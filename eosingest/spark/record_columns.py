@@ -96,8 +96,6 @@ def record_frame(source: SplitFrame, settings: RecordSettings) -> RecordFrame:
         source, records = fitted, _composed(fitted, settings)
     records = volatile_casts.guarded(records)
     plan_checks.check_deterministic(records)
-    if source.split_last:
-        records = records.select("*", source.split.alias(SPLIT))
     return RecordFrame(records, source)
 
 
@@ -121,19 +119,17 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
 
 def _ours(source: SplitFrame) -> tuple[str, ...]:
     """Return the names of our own columns, which follow the user's."""
-    split = () if source.split_last else (SPLIT,)
-    return (CORRUPT, *split) if source.position is None else (CORRUPT, *split, POSITION)
+    return (CORRUPT, SPLIT) if source.position is None else (CORRUPT, SPLIT, POSITION)
 
 
 def _visible_rows(source: SplitFrame) -> DataFrame:
     """Select the columns that expressions may name, and our own."""
     rows = source.rows
     corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else literal(None).cast("string").alias(CORRUPT)
-    split = [] if source.split_last else [source.split.alias(SPLIT)]
     position = [] if source.position is None else [source.position.alias(POSITION)]
     visible = frozenset(source.visible)
     hidden = [name for name in rows.columns if name not in visible]
-    return rows.select(functions.expr(_all_but(hidden)), corrupt, *split, *position)
+    return rows.select(functions.expr(_all_but(hidden)), corrupt, source.split.alias(SPLIT), *position)
 
 
 def _all_but(columns: Sequence[str]) -> str:

@@ -22,8 +22,6 @@ MAX_ATTEMPTS = 4
 # Defaults that the user may override.
 DEFAULTS = {
     "spark.ui.enabled": "false",
-    # Otherwise the type of a `k=v` folder's column depends on which folders are pending, and 02 becomes 2.
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     # Otherwise Spark 4 reads only Latin-1, ASCII and UTF; sources/files/formats/encodings.py lists the allowed.
     "spark.sql.legacy.javaCharsets": "true",
 }
@@ -59,13 +57,6 @@ _HARMLESS = re.compile(
     r"|planChangeLog\.|queryExecutionListeners|redaction\.|shuffle|sources\.default$|statistics\.|streaming\.|thriftserver\."
     r"|thriftServer\.|ui\.|warehouse\.dir)"
 )
-# Hadoop's settings that may change the rows, columns or bytes that Spark reads from a local file. Not included are
-# textinputformat.record.delimiter, which only Hadoop's own jobs use, and those of s3a, which a run sets for its bucket.
-_OF_READERS = r"^(io\.compression\.codecs|fs\.file\.impl|fs\.AbstractFileSystem\.file\.impl)$"
-_HADOOP_DEFAULTS = {
-    "io.compression.codecs": "",
-    "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs",
-}
 
 
 def check_without_session(context: SparkContext, required: Mapping[str, str]) -> None:
@@ -112,16 +103,6 @@ def refuse_settings_of_others(context: SparkContext, made: SparkSession, ours: C
             continue
         if value != default:
             raise _not_pinned(key, value)
-    _refuse_hadoop_settings_of_others(context, ours)
-
-
-def _refuse_hadoop_settings_of_others(context: SparkContext, ours: Collection[str]) -> None:
-    """Do the same for Hadoop's settings, which may also be in core-site.xml."""
-    found: Any = context._jsc.hadoopConfiguration().getValByRegex(_OF_READERS)
-    for key in sorted(found):
-        name, value = f"spark.hadoop.{key}", str(found[key])
-        if name not in ours and value != _HADOOP_DEFAULTS.get(key):
-            raise _not_pinned(name, value)
 
 
 def _check_settings(live: Mapping[str, str | None], required: Mapping[str, str]) -> None:
@@ -144,10 +125,9 @@ def _check_jvm(language: str, encoding: str, zone: str, *, where: str = "") -> N
 
 
 def _not_pinned(key: str, value: object) -> FatalError:
-    or_site = "in core-site.xml or " if key.startswith("spark.hadoop.") else "or "
     takes = f'name it in the spec, [spark] conf = {{ "{key}" = "{value}" }}, where it is pinned with the job'
     return FatalError(
-        f"{key} = {value} is set outside of the spec, in spark-defaults.conf, {or_site}by spark-submit, and may"
+        f"{key} = {value} is set outside of the spec, in spark-defaults.conf, or by spark-submit, and may"
         " change records",
         code="spark-setting",
         hint=f"nothing was sent; {'remove it there' if protects(key) else takes}",

@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
-from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.spark.direct import DirectReader, DirectSplit
 
 if TYPE_CHECKING:
     from eosingest.spark.python_scan import PythonScan
 
-CheckItems: TypeAlias = Callable[[Iterable[PlannedSplit]], None]
 # Calls a function, which is pickled, with the items, dealt to so many tasks; returns what it yields.
 Tasks: TypeAlias = Callable[[Callable[[Iterable[Any]], Iterable[Any]], Sequence[Any], int], list[Any]]
 
@@ -54,27 +52,6 @@ class SplitFrame(Protocol):
     def position(self) -> Column | None:
         """The column, over `rows`, with the position of each row (positions.py), None where rows are counted."""
 
-    @property
-    def split_last(self) -> bool:
-        """Whether `split` must be computed after all expressions: Spark regards it as non-deterministic, and pushes no filter
-        below it.
-        """
-
-    @property
-    def check_items(self) -> CheckItems | None:
-        """The function that a task calls with the splits of each batch of rows that it has received, before it sends them.
-
-        It raises ChangedError if the item of one of these splits differs from the plan; None if the source cannot be checked.
-        It is pickled into the tasks.
-        """
-
-    @property
-    def check_all(self) -> CheckItems | None:
-        """The function that a task calls with all splits that it has read, before it commits them in one transaction.
-
-        It raises the same as `check_items`; None if the reader has proven what it read.
-        """
-
     def fitted(self, records: DataFrame) -> SplitFrame:
         """Return this frame, or the one to use instead if Spark could not execute the plan of `records`, computed from it."""
 
@@ -95,20 +72,8 @@ class Direct:
     schema: str
 
 
-@dataclass(frozen=True)
-class OtherRows:
-    """Rows that an audit does not read by Spark's reader: split and hash of each record, and the splits as in `SplitFrame`."""
-
-    hashes: DataFrame
-    splits: Mapping[int, PlannedSplit]
-
-
 class Scan(Protocol):
     """How a source is read. Every method may raise the errors of errors.py; each names the item concerned."""
-
-    @property
-    def scan_nodes(self) -> frozenset[str]:
-        """The classes of physical plan nodes that may read the source."""
 
     @property
     def infers_schema(self) -> bool:
@@ -135,20 +100,11 @@ class Scan(Protocol):
         those that are committed may be left out; otherwise each split is read from its first row on.
         """
 
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Scan, Plan, OtherRows | None]:
-        """Return the scan and the part of the plan that an audit has Spark read, and the rest, read by another reader.
-
-        `by_another_reader`: use another reader than the run did, if the kind has one. Otherwise the rest is only the
-        splits that Spark cannot read.
-        """
+    def for_audit(self) -> Scan:
+        """Return the scan by which an audit reads: by another reader than a run's, if the kind has one."""
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the item that the `text` of a Spark error is about, or all items that it may be about."""
-
-    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
-        """Return the error for a failure of the source in the `text` of a Spark error; None for any other failure."""
 
 
 @runtime_checkable

@@ -10,16 +10,15 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from eosingest.errors import EosingestError, listed
+from eosingest.errors import listed
 from eosingest.protocol.plan import Plan
-from eosingest.spark.python_scan import SCAN_NODES, PythonRows, PythonScan
-from eosingest.spark.scan import Direct, OtherRows, Scan, Tasks
+from eosingest.spark.python_scan import PythonRows, PythonScan
+from eosingest.spark.scan import Direct, Scan, Tasks
 
 
 class ScanOfPlan(ABC):
     """A Scan that uses the PythonScan of each plan, which `of` makes."""
 
-    scan_nodes = SCAN_NODES
     infers_schema = False
 
     @abstractmethod
@@ -46,16 +45,10 @@ class ScanOfPlan(ABC):
         """See `PythonScan.frame`."""
         return self.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
 
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Scan, Plan, OtherRows | None]:
-        """Return the whole plan for Spark: there is only one reader."""
-        return self, plan, None
+    def for_audit(self) -> Scan:
+        """Return this scan: there is only one reader."""
+        return self
 
     def items_named_in(self, plan: Plan, text: str) -> str:
         """Name the pending items; the reader's own errors name theirs."""
         return listed([entry.item.name for entry in plan.pending_items], 10)
-
-    def failure_of(self, plan: Plan, text: str) -> EosingestError | None:
-        """Return None: readers in Python raise their errors themselves."""
-        return None

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,9 +34,6 @@ _ROOM = 512 << 20  # the archive takes 160 MiB
 
 class Rehearsal(Protocol):
     """A kind's source for a training: writes a few rows, reads them as a run does."""
-
-    def spark_conf(self) -> Mapping[str, str]:
-        """Return the Spark settings that reading requires; see `scan.Scan.spark_conf`."""
 
     def records(self, spark: SparkSession, folder: Path) -> Iterator[DataFrame]:
         """Write sources into the folder, and yield the record columns of each."""
@@ -101,7 +98,7 @@ class Training:
             job="prepare",
             master=_MASTER,
             conf=conf,
-            of_source=self._read.spark_conf(),
+            of_source={},
             log_file=self._log_file,
         )
         exercise(spark, self._read, folder)

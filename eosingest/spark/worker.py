@@ -53,7 +53,6 @@ from eosingest.spark.record_columns import (
     TIMESTAMP,
     UNFIT,
 )
-from eosingest.spark.scan import CheckItems
 
 OUTPUT_SCHEMA = "outcome string"
 _HEADER_OVERHEAD = 10  # bytes: the two lengths of a header, as varints of at most five each
@@ -95,35 +94,26 @@ class WorkerKafka:
 class TaskFunction:
     """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the names of the header columns.
 
-    `several`: a source row may give several records, which then share its position. `check_items` and `check_all` as in
-    `scan.SplitFrame`; `check_all` is None unless everything goes in one transaction.
-    `json_schemas` has the JSON Schemas of `key` and `value`, as far as they have one.
+    `several`: a source row may give several records, which then share its position. `json_schemas` has the JSON Schemas of
+    `key` and `value`, as far as they have one.
     """
 
     kafka: WorkerKafka
     headers: tuple[str, ...]
     outcomes: Accumulator[list[str]]
     several: bool = True
-    check_items: CheckItems | None = None
-    check_all: CheckItems | None = None
     json_schemas: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
         settings = self.kafka.settings
-        check, check_all = (
-            None if asked is None else SplitsCheck(settings.splits, asked)
-            for asked in (self.check_items, self.check_all)
-        )
         fitting = JsonFit(self.json_schemas) if self.json_schemas else None
         inputs = ArrowInputs(
             batches,
             self.headers,
             several=self.several,
-            check=check,
             fitting=fitting,
             whole=settings.whole,
-            check_all=check_all,
         )
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
@@ -183,40 +173,28 @@ class ArrowInputs:
         headers: tuple[str, ...],
         *,
         several: bool = True,
-        check: SplitsCheck | None = None,
         fitting: JsonFit | None = None,
         whole: bool = False,
-        check_all: SplitsCheck | None = None,
     ) -> None:
         """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction.
 
-        `whole`: the batches end with the end row, where `check_all` is called.
+        `whole`: the batches end with the end row.
         """
         self._fitting = fitting
         self._headers = headers
         self._several = several
-        self._check = check
-        self._last: int | None = None  # the split of the last row received
-        self._check_all = check_all
         self._ahead: ReadAhead[pa.RecordBatch | Signal] = ReadAhead(until_end(batches) if whole else batches)
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         """Do nothing: reading has started already."""
 
     def get(self, timeout_s: float) -> Batch | Signal:
-        """Return the next batch; see `task_contract.Inputs`. Raises ChangedError if its items differ from the plan."""
+        """Return the next batch; see `task_contract.Inputs`."""
         item = self._ahead.get(timeout_s)
-        if item is Signal.ALL and self._check_all is not None:
-            self._check_all.of_all()
         if isinstance(item, Signal):
             return item
         batch = to_batch(item, self._headers, several=self._several)
-        if self._fitting is not None:
-            batch = self._fitting(batch)
-        if self._check is not None:
-            self._check(batch, self._last)
-            self._last = int(batch.splits[-1]) if len(batch.splits) else self._last
-        return batch
+        return batch if self._fitting is None else self._fitting(batch)
 
     def stop(self) -> None:
         """Stop the thread; wait until it has ended, even for a batch of the JVM: pyspark then reads from the same stream."""
@@ -249,27 +227,6 @@ class JsonFit:
                 code="missing-extra",
                 hint="install it there: pip install 'eosingest[json-schema]'",
             ) from error
-
-
-@dataclass(frozen=True)
-class SplitsCheck:
-    """Checks, for each batch, that the items of its rows are as planned (`scan.SplitFrame.check_items`)."""
-
-    splits: Mapping[int, PlannedSplit]
-    check_items: CheckItems
-
-    def __call__(self, batch: Batch, last: int | None = None) -> None:
-        """Raise ChangedError if an item is not as planned. The task handles rows of splits that were not planned.
-
-        `last` is the split of the preceding row: rows of another split end it, so its item is checked, too.
-        """
-        keys = {*map(int, np.unique(batch.splits)), *([] if last is None else [last])}
-        found = (self.splits.get(key) for key in sorted(keys))
-        self.check_items([split for split in found if split is not None and not split.done])
-
-    def of_all(self) -> None:
-        """Raise ChangedError if the item of a planned split that is not done is not as planned."""
-        self.check_items([split for split in self.splits.values() if not split.done])
 
 
 def to_batch(batch: pa.RecordBatch, headers: tuple[str, ...], *, several: bool = True) -> Batch:

@@ -23,7 +23,6 @@ from eosingest.sources.files.cuts import FileSplits, is_splittable
 from eosingest.sources.files.listing import etags, hdfs_places
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from eosingest.sources.files.listing.local_places import LocalPlaces
-from eosingest.sources.files.listing.names import escape_for_spark, metadata_file_path
 from eosingest.sources.files.listing.partitions import partition_base, partition_columns
 from eosingest.sources.files.listing.places import Look, Places, Written
 from eosingest.sources.files.listing.s3_places import S3Places
@@ -31,8 +30,6 @@ from eosingest.sources.files.listing.source_file import WORDING, SourceFile, as_
 from eosingest.sources.files.storage.port import Status
 from eosingest.sources.files.storage.s3 import S3Storage
 from eosingest.sources.files.storage.schemes import are_in_buckets, are_in_hdfs
-
-__all__ = ["FileSource", "escape_for_spark", "metadata_file_path"]
 
 
 class FileSource(Source):

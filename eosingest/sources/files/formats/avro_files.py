@@ -11,5 +11,4 @@ AVRO = FileFormat(
     is_compressed_inside=True,
     is_in_blocks=True,
     has_footers=True,
-    is_read_in_python=True,
 )

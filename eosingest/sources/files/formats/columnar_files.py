@@ -10,9 +10,7 @@ PARQUET = FileFormat(
     options={"mergeSchema": BOOLEAN, "datetimeRebaseMode": ANY_TEXT, "int96RebaseMode": ANY_TEXT},
     defaults={"mergeSchema": "true"},  # eosingest's default without a schema
     is_compressed_inside=True,
-    is_by_columns=True,
     has_footers=True,
-    is_read_in_python=True,
 )
 ORC = FileFormat(
     name="orc",
@@ -20,7 +18,5 @@ ORC = FileFormat(
     options={"mergeSchema": BOOLEAN},
     defaults={"mergeSchema": "true"},
     is_compressed_inside=True,
-    is_by_columns=True,
     has_footers=True,
-    is_read_in_python=True,
 )

@@ -76,7 +76,6 @@ CSV = FileFormat(
     },
     is_text=True,
     is_whole=is_multi_line,
-    is_read_in_python=True,
     refused=_refused,
     defaults_of=_defaults_of,
 )

@@ -83,16 +83,13 @@ class FileFormat:
     schema_note: the text in which `check` describes the columns if the spec has no schema.
     defaults: the option values that mean the same as leaving the option out, for digests. It has no option whose absence is a
         separate mode.
-    reader: Spark's name of the reader, if that is not the format's name.
     is_text: its files are text, which may be compressed as a whole, by the name's suffix: the inspection (inspection.py) checks
         their first bytes.
     is_compressed_inside: the format compresses its blocks itself, so that a file with any suffix is cut.
     is_in_blocks: its files are Avro's container files, whose blocks the inspection verifies (avro_container.py).
-    is_by_columns: the format is columnar: Spark reads a column without the others, in batches of rows.
     has_footers: each file contains its columns and their types, in a footer or header.
     columns: its only columns, name and type; None if the schema defines them.
     value: the record's value if the spec has none; None for the row as JSON.
-    is_read_in_python: Python reads its files (spark/python_scan.py), not a reader of Spark.
     needs_schema: a spec must contain a schema.
     schema_problems: the reasons why a schema that Spark may accept cannot be used, given the schema and the options.
     drops_unknown: with a given schema, the reader drops fields that it does not name (unknown_fields.py finds them).
@@ -106,15 +103,12 @@ class FileFormat:
     schema_note: str
     options: Mapping[str, re.Pattern[str]]
     defaults: Mapping[str, str] = field(default_factory=dict)
-    reader: str | None = None
     is_text: bool = False
     is_compressed_inside: bool = False
     is_in_blocks: bool = False
-    is_by_columns: bool = False
     has_footers: bool = False
     columns: Mapping[str, str] | None = None
     value: str | None = None
-    is_read_in_python: bool = False
     needs_schema: bool = False
     drops_unknown: bool = False
     schema_problems: Callable[[str, Mapping[str, str]], Iterator[str]] = _any_schema

@@ -62,7 +62,6 @@ JSON = FileFormat(
         **DEFAULTS_OF_TYPED_TEXT,
     },
     is_text=True,
-    is_read_in_python=True,
     drops_unknown=True,
     is_whole=is_multi_line,
     refused=_refused,

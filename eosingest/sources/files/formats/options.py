@@ -85,7 +85,7 @@ def refused_options(format_: str, options: Mapping[str, str], *, has_schema: boo
             yield name, f"unknown option for {format_}{_did_you_mean(key, allowed)}"
         elif not shapes[allowed[key]].fullmatch(value):
             yield name, SHAPES[shapes[allowed[key]]]
-        elif key in _PATTERNS and FORMATS[format_].is_read_in_python:
+        elif key in _PATTERNS:
             yield from _refused_pattern(name, value)
     lower = {name.lower(): value.lower() for name, value in options.items()}
     for other, one in _ALIASES.items():

@@ -23,7 +23,6 @@ TEXT = FileFormat(
     options={"lineSep": SOME_TEXT, "wholetext": BOOLEAN},  # not encoding: the reader keeps the bytes as they are
     defaults={"wholetext": "false"},
     is_text=True,
-    is_read_in_python=True,
     columns={"value": "STRING"},
     value="value",
     is_whole=is_whole,
@@ -31,7 +30,6 @@ TEXT = FileFormat(
 )
 BINARY = FileFormat(
     name="binaryFile",
-    is_read_in_python=True,
     schema_note="path, modificationTime, length, and content, the file's bytes",
     options={},
     columns={"path": "STRING", "modificationTime": "TIMESTAMP", "length": "BIGINT", "content": "BINARY"},

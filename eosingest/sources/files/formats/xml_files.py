@@ -40,7 +40,6 @@ XML = FileFormat(
     defaults=_DEFAULTS,
     is_text=True,
     is_whole=lambda options: True,
-    is_read_in_python=True,
     needs_schema=True,
     drops_unknown=True,
     schema_problems=_schema_problems,

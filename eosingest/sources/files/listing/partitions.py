@@ -62,16 +62,6 @@ def partition_columns(files: Iterable[SourceFile], *, recursive: bool = False) -
     return ()
 
 
-def partition_values(files: Iterable[SourceFile]) -> dict[str, set[str]]:
-    """Return the values of the tree's `k=v` folders, by column in lower case; without those for null."""
-    found: dict[str, set[str]] = {}
-    for folder in {file.name.rpartition("/")[0] for file in files}:
-        for column, marked, value in (segment.partition("=") for segment in folder.split("/")):
-            if marked and value != NULL:
-                found.setdefault(decoded(column).lower(), set()).add(decoded(value))
-    return found
-
-
 def folder_values(file: SourceFile, decode: Callable[[str], str] = decoded) -> dict[str, str | None]:
     """Return the values of one file's `k=v` folders, ordered, the columns as written; None for null.
 
@@ -79,11 +69,6 @@ def folder_values(file: SourceFile, decode: Callable[[str], str] = decoded) -> d
     """
     pairs = [segment.partition("=") for segment in file.name.split("/")[:-1] if "=" in segment]
     return {decoded(column): None if value == NULL else decode(value) for column, _, value in pairs}
-
-
-def has_escapes(files: Iterable[SourceFile]) -> bool:
-    """Say whether the name of a `k=v` folder has a `%`."""
-    return any("%" in segment for file in files for segment in file.name.split("/")[:-1] if "=" in segment)
 
 
 def folder_names(files: Iterable[SourceFile]) -> list[str]:

@@ -22,7 +22,7 @@ from eosingest.sources.files.reading.planned_files import pending_files, planned
 from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.python_scan import PythonScan, name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import OtherRows, Scan
+from eosingest.spark.scan import Scan
 from eosingest.spark.scan_of_plan import ScanOfPlan
 from eosingest.spec.ddl import Field, Type
 
@@ -42,13 +42,11 @@ class FilesInPython(ScanOfPlan):
     decode: Callable[[str], str] = decoded
     conf: Mapping[str, str] = field(default_factory=dict)
 
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Scan, Plan, OtherRows | None]:
-        """Return the whole plan for Spark, with another decoder of folders' names."""
+    def for_audit(self) -> Scan:
+        """Return the scan with another decoder of folders' names."""
         from eosingest.sources.files.reading.audit_reader import decoded_again
 
-        return replace(self, decode=decoded_again), plan, None
+        return replace(self, decode=decoded_again)
 
     def without_spark(self, plan: Plan) -> PythonScan | None:
         """See `scan.ReadWithoutSpark`."""

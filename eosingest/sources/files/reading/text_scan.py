@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from eosingest.protocol.plan import Plan
@@ -21,7 +20,7 @@ from eosingest.sources.files.reading.line_reader import LineReader, lines_of
 from eosingest.sources.files.reading.text_reader import LINE, CutLines, TextReader
 from eosingest.spark.python_scan import PythonScan, planned_splits
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct, OtherRows, Scan, Tasks
+from eosingest.spark.scan import Direct, Scan, Tasks
 from eosingest.spec.expressions import tokens
 
 
@@ -48,11 +47,9 @@ class TextScan(FilesInPython):
         reader = TextReader(self._separator, folders, self.cut)
         return PythonScan(self.records, reader, dict.fromkeys(columns.names, "STRING"))
 
-    def for_audit(
-        self, spark: SparkSession, plan: Plan, slots: int, *, by_another_reader: bool
-    ) -> tuple[Scan, Plan, OtherRows | None]:
+    def for_audit(self) -> Scan:
         """Return the scan that cuts lines, and decodes folders' names, by other code than a run."""
-        return replace(self, decode=audit_reader.decoded_again, cut=audit_reader.lines_again), plan, None
+        return replace(self, decode=audit_reader.decoded_again, cut=audit_reader.lines_again)
 
     @property
     def _separator(self) -> bytes | None:

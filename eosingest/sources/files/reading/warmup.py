@@ -45,6 +45,6 @@ def _records(spark: SparkSession, folder: Path) -> DataFrame:
     )
     scan = JsonScan(read, read)
     frame = record_frame(scan.frame(spark, plan, None, 2), read)
-    plan_checks.check_narrow(frame.records, scan.scan_nodes)
+    plan_checks.check_narrow(frame.records)
     frame.source.verified(frame.records)
     return frame.records
