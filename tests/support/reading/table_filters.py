@@ -20,6 +20,7 @@ from tests.support.reading.table_columns import packed
 
 _NAN = float("nan")
 _TIME = datetime.datetime(2020, 1, 2, 3, 4, 5, 678901)
+_UTC = pa.timestamp("us", "UTC")
 
 
 def cases() -> Iterator[Case]:
@@ -30,13 +31,19 @@ def cases() -> Iterator[Case]:
 
 def _case(format: str, name: str, table: pa.Table, where: str, keeps: Callable[[Any], bool], **options: Any) -> Case:
     data = packed(format, table, **options)
-    found = rows(format, "a", data, None, {})
+    found = rows("parquet", "a", data if format == "parquet" else packed("parquet", _in_utc(table)), None, {})
     assert found is not None
     kept = [row for row, values in zip(found, table.to_pylist(), strict=True) if keeps(values["x"])]
     return Case(
         f"{format}/where/{name}, {where}", format, one("a.x", data), where=where, expected=tuple(kept),
         habit="a row is filtered when it has been read",
     )  # fmt: skip
+
+
+def _in_utc(table: pa.Table) -> pa.Table:
+    """Return the table as ORC has it, whose times are in UTC."""
+    kinds = [_UTC if pa.types.is_timestamp(field.type) else field.type for field in table.schema]
+    return pa.table([column.cast(kind) for column, kind in zip(table.columns, kinds, strict=True)], table.column_names)
 
 
 def _numbers() -> Iterator[Case]:
