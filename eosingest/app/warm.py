@@ -175,8 +175,7 @@ def _start(place: Path, wanted: _Wanted, idle_s: float) -> None:
         ) from error
     read = FILES.rehearsal()
     master = wanted.boot["spark.master"]
-    conf = read.spark_conf()
-    spark = session.start(job="spark up", master=master, conf={}, of_source=conf, log_file=log_file, gateway=gateway)
+    spark = session.start(job="spark up", master=master, conf={}, of_source={}, log_file=log_file, gateway=gateway)
     try:
         with tempfile.TemporaryDirectory(prefix="eosingest-") as name:
             exercise(spark, read, Path(name))
