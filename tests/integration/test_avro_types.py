@@ -23,7 +23,7 @@ _ID = 300
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    with warm_spark(1 << 20) as started:
+    with warm_spark() as started:
         yield started
 
 

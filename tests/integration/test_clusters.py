@@ -284,21 +284,3 @@ def test_a_setting_of_the_site_that_may_change_records(job: Job, tmp_path: Path)
     )
     job.edit_spec("conf = {", 'conf = { "spark.sql.caseSensitive" = "true", ')
     assert_done(job.run(env=env), 10)
-
-
-@pytest.mark.slow
-def test_a_hadoop_setting_of_the_site_that_may_change_records(job: Job, tmp_path: Path) -> None:
-    """Breaks when readers skip what they cannot read, or know other codecs, on one machine; others are the site's to set."""
-    write_files(job, files=1, rows=10)
-    others = {"spark.hadoop.textinputformat.record.delimiter": ",", "spark.hadoop.fs.s3a.endpoint": "http://h"}
-    env = defaults(
-        tmp_path / "site", {**others, "spark.hadoop.io.compression.codecs": "org.apache.hadoop.io.compress.GzipCodec"}
-    )
-    done = job.run(env=env)
-    named, codec = "spark.hadoop.io.compression.codecs", "org.apache.hadoop.io.compress.GzipCodec"
-    assert_refused(
-        done, 7, "spark-setting", f"{named} = {codec} is set outside of the spec", "core-site.xml", "name it in"
-    )
-    job.edit_spec("conf = {", f'conf = {{ "{named}" = "{codec}", ')
-    assert_done(job.run(env=env), 10)
-    assert_exact(job)

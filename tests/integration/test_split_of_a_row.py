@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from eosingest.sources.files.reading.splits import SCAN_NODES
 from pyspark.sql import DataFrame, SparkSession
 
 from eosingest.errors import ChangedError, SpecError
 from eosingest.protocol.plan import Plan, PlannedSplit, make_plan
 from eosingest.sources.files.reading.read_settings import ReadSettings, file_rows
-from eosingest.sources.files.reading.splits import SCAN_NODES
 from eosingest.sources.files.source import FileSource, escape_for_spark, metadata_file_path
 from eosingest.spark import plan_checks
 from eosingest.spark.record_columns import SPLIT, RecordFrame, record_frame

@@ -24,7 +24,7 @@ from tests.support.sources.by_registry import ByRegistry
 from tests.support.sources.in_hdfs import InHdfs
 from tests.support.sources.in_process import Life
 from tests.support.sources.kinds import KINDS
-from tests.support.sources.subject import SPLIT_SIZE, Subject
+from tests.support.sources.subject import Subject
 from tests.support.sources.tables import Table
 from tests.support.sources.topics import OnBroker
 from tests.support.warm_spark import warm_spark
@@ -37,7 +37,7 @@ def spark() -> Iterator[Callable[[], SparkSession]]:
 
         def get() -> SparkSession:
             if not made:
-                made.append(stack.enter_context(warm_spark(SPLIT_SIZE)))
+                made.append(stack.enter_context(warm_spark()))
             return made[0]
 
         yield get

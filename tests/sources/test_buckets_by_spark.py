@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 import pytest
+from eosingest.sources.files.reading.spark_reader import SparkReader
 from pyspark.sql import SparkSession
 
 from eosingest.app.settings import scan_of, source_of
@@ -29,7 +30,6 @@ from eosingest.sources.files.listing.names import check_hadoop_key
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.scan import FileScan
-from eosingest.sources.files.reading.spark_reader import SparkReader
 from eosingest.spark.record_columns import record_frame
 from eosingest.spark.scan import tasks_of
 from eosingest.spec import load

@@ -1,4 +1,4 @@
-"""`python -m tests.support.fetch`: what tests need is fetched before them, once; Hadoop's client of S3 alone is some 690 MB."""
+"""`python -m tests.support.fetch`: what tests need is fetched before them, once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 
 from eosingest.errors import TemporaryError
-from eosingest.sources.files.reading import hadoop_s3
 from eosingest.spark import avro_jar
 from tests.support import kafka_tools, registry
 
@@ -15,7 +14,7 @@ _TRIES = 3
 
 def main() -> None:
     """Fetch it, each part in three tries; nothing where it is there."""
-    for fetch in (lambda: hadoop_s3.jars({}), lambda: avro_jar.jars({}), registry.home, kafka_tools.tools_jar):
+    for fetch in (lambda: avro_jar.jars({}), registry.home, kafka_tools.tools_jar):
         _tried(fetch)
 
 

@@ -13,28 +13,22 @@ from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from eosingest.sources.files.reading import hadoop_s3
-from eosingest.sources.files.reading.scan import spark_conf
 from eosingest.spark import avro_jar, jvm, required_settings
 from tests.support.processes import QUICK_JVM
 
 
 @contextlib.contextmanager
-def warm_spark(split_size: int) -> Iterator[SparkSession]:
-    """Start Spark on two cores, which cuts files by `split_size` bytes until it is told otherwise.
-
-    It reads objects, too, and writes Avro.
-    """
+def warm_spark() -> Iterator[SparkSession]:
+    """Start Spark on two cores; it writes Avro, too."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         logging.getLogger(name).disabled = True
     _forget_unfit_jvm()
     settings = {
         "spark.driver.extraJavaOptions": f"{jvm.SAME_EVERYWHERE} {QUICK_JVM}",
         "spark.driver.memory": "4g",  # a check taken out makes fields of whole files
-        "spark.driver.extraClassPath": os.pathsep.join([*hadoop_s3.jars({}), *avro_jar.jars({})]),
+        "spark.driver.extraClassPath": os.pathsep.join(avro_jar.jars({})),
     }
-    of_runs = {**required_settings.DEFAULTS, **required_settings.REQUIRED, **spark_conf(split_size)}
-    with spark_with({**settings, **of_runs}) as spark:
+    with spark_with({**settings, **required_settings.DEFAULTS, **required_settings.REQUIRED}) as spark:
         yield spark
 
 
@@ -68,7 +62,7 @@ def _same_environment() -> Iterator[None]:
 
 
 def _forget_unfit_jvm() -> None:
-    """Have pyspark start a JVM where the one that this process had has ended, or was started without the jars.
+    """Have pyspark start a JVM where the one that this process had has ended, or was started without the jar.
 
     pyspark would ask it for ever: a JVM outlives its contexts.
     """
@@ -76,7 +70,7 @@ def _forget_unfit_jvm() -> None:
     if gateway is None:
         return
     if gateway.proc.poll() is None:
-        if _has_jars(gateway):
+        if _has_jar(gateway):
             return
         gateway.proc.kill()
         gateway.proc.wait()
@@ -84,15 +78,9 @@ def _forget_unfit_jvm() -> None:
     SparkSession._instantiatedSession = None
 
 
-def _has_jars(gateway: Any) -> bool:
+def _has_jar(gateway: Any) -> bool:
     try:
-        for name in ("org.apache.hadoop.fs.s3a.S3AFileSystem", "org.apache.spark.sql.avro.functions"):
-            gateway.jvm.java.lang.Class.forName(name)
+        gateway.jvm.java.lang.Class.forName("org.apache.spark.sql.avro.functions")
     except Py4JJavaError:
         return False
     return True
-
-
-def cut_by(spark: SparkSession, split_size: int) -> None:
-    """Have files cut by another size from now on."""
-    spark.conf.set("spark.sql.files.maxPartitionBytes", str(split_size))

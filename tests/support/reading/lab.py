@@ -42,7 +42,7 @@ from eosingest.spark.direct import DirectInputs
 from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
 from eosingest.spark.scan import Direct, tasks_of
 from tests.support.reading.independent import plain
-from tests.support.warm_spark import cut_by, warm_spark
+from tests.support.warm_spark import warm_spark
 
 SPLIT_SIZE = 32 << 20
 _LONGEST = 64 << 20
@@ -234,7 +234,6 @@ class Lab:
         """Have Spark read what may be read together; return the values and the corrupt rows of each, in order."""
         first = together[0]
         plan = replace(first.plan, items=tuple(entry for each in together for entry in each.plan.items))
-        cut_by(self.spark, plan.split_size)
         frame, keys = self._frame(first, plan)
         table, _ = frame.source.verified(frame.records)
         splits = {key: table[key] for key in keys}
@@ -270,5 +269,5 @@ def _collected(records: DataFrame) -> list[Any]:
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Start Spark with the settings that a run has."""
-    with warm_spark(SPLIT_SIZE) as spark:
+    with warm_spark() as spark:
         yield Lab(spark, tmp_path_factory.mktemp("lab"))

@@ -53,12 +53,11 @@ from eosingest.spark.failures import FROM_THE_JVM
 from eosingest.spark.job import SparkLauncher, SparkSettings
 from eosingest.spark.reading import DirectReading, FrameReading
 from eosingest.spark.settings import spark_settings
-from eosingest.spark.worker import ArrowInputs, JsonFit, SplitsCheck
+from eosingest.spark.worker import ArrowInputs, JsonFit
 from eosingest.spec import Spec, load
 from tests.support.builders import control_record, task_settings
 from tests.support.memory_job import MemoryKafka, MemoryTaskKafka, Unheard, killed_at
 from tests.support.sources.subject import SPLIT_SIZE, Subject, on_error, sink_creation, transaction
-from tests.support.warm_spark import cut_by
 
 JOB, TOPIC, DEAD, OFFSETS = "job", "sink", "dead", "eosingest-offsets"
 MAX_RECORDS = 10
@@ -116,12 +115,9 @@ class _WarmSpark(session.Spark):
     """The Spark of all tests as one that a run has started; made when somebody asks for rows of it."""
 
     warm: Callable[[], SparkSession] = field(kw_only=True)
-    split_size: int = field(kw_only=True)
 
     def sql(self) -> SparkSession:
-        made = self.warm()
-        cut_by(made, self.split_size)
-        return made
+        return self.warm()
 
 
 class _Context:
@@ -145,7 +141,6 @@ class _WarmSettings(SparkSettings):
             {},
             frozenset(),
             warm=self.warm,
-            split_size=split_size,
         )
 
 
@@ -211,19 +206,9 @@ class _Launcher(SparkLauncher):
             self._rows = records.withColumn("part", functions.spark_partition_id()).toArrow()
         for number in range(tasks):
             mine = self._rows.filter(pc.equal(self._rows["part"], number)).drop(["part"])
-            check, check_all = (
-                None if asked is None else SplitsCheck(reading.prepared.splits, asked)
-                for asked in (reading.source.check_items, reading.source.check_all if whole else None)
-            )
             fitting = JsonFit(reading.json_schemas) if reading.json_schemas else None
             batches = mine.to_batches(max_chunksize=_BATCH_ROWS)
-            several = reading.several
-            yield (
-                number,
-                ArrowInputs(
-                    batches, (), several=several, check=check, fitting=fitting, whole=whole, check_all=check_all
-                ),
-            )
+            yield number, ArrowInputs(batches, (), several=reading.several, fitting=fitting, whole=whole)
 
     def start(self, settings: TaskSettings) -> None:
         outcomes = list[Outcome]()

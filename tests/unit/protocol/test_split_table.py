@@ -11,7 +11,6 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import PlannedSplit
 from eosingest.protocol.source import PositionKind
 from eosingest.protocol.split_table import SplitTable
-from eosingest.sources.files.cuts import split_of
 from eosingest.sources.files.listing.fingerprint import Fingerprint
 from tests.support.builders import fingerprint, offset_record, place, planned_split
 
@@ -49,18 +48,18 @@ def test_every_split_comes_back_as_it_went_in() -> None:
     """Breaks when a row finds another split than its own: its records would be counted, or left out, by a wrong offset."""
     known = splits()
     known[17] = replace(known[17], committed=committed(known[17]))
-    table = pickle.loads(pickle.dumps(SplitTable(known, split_of)))
+    table = pickle.loads(pickle.dumps(SplitTable(known)))
     assert dict(table) == known
 
 
 @pytest.mark.parametrize("key", [2, -2, 2**63 - 2, -(2**63) + 1])
 def test_a_hash_of_no_planned_split_is_not_found(key: int) -> None:
-    assert SplitTable(splits(), split_of).get(key) is None
-    assert SplitTable({}, split_of).get(key) is None
+    assert SplitTable(splits()).get(key) is None
+    assert SplitTable({}).get(key) is None
 
 
 def test_a_file_is_told_once() -> None:
     """Breaks when splits become objects again: a million took a GB in each worker."""
     name = "n" * 50
     many = {number: planned_split(name, number * 100, now=ONE) for number in range(10_000)}
-    assert len(pickle.dumps(SplitTable(many, split_of))) < 40 * len(many)
+    assert len(pickle.dumps(SplitTable(many))) < 40 * len(many)

@@ -16,12 +16,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
+from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.source import Version
 from eosingest.sources.files.listing import hdfs_places
-from eosingest.sources.files.listing.names import metadata_file_path
 from eosingest.sources.files.listing.source_file import SourceFile
-from eosingest.sources.files.reading import hadoop_hdfs
 from eosingest.sources.files.storage import hdfs, webhdfs
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
 from eosingest.sources.files.storage.hdfs import HdfsStorage, pages_of
@@ -388,30 +386,6 @@ def test_who_reads_and_where(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_USER_NAME")
     assert hdfs_places.storage_of(["HDFS://nn:8020/a", "hdfs://nn:8020/b"], None).endpoints == ("http://nn:9870",)
     assert hdfs_places.storage_of(["hdfs://nn:8020/a"], None).user not in ("etl", "")
-
-
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("[FAILED_READ_FILE.FILE_NOT_EXIST] while reading file hdfs://n:1/k. File does", ChangedError),
-        ("java.io.FileNotFoundException: File does not exist: /k", ChangedError),
-        ("java.io.IOException: Blocklist for /k has changed!", ChangedError),
-        ("java.io.EOFException: Cannot seek after EOF", ChangedError),
-        ("org.apache.hadoop.security.AccessControlException: Permission denied: user=me", FatalError),
-        ("org.apache.hadoop.hdfs.BlockMissingException: Could not obtain block: BP-1 file=/k", TemporaryError),
-        ("java.net.ConnectException: Call From a/1 to b:1 failed on connection exception", TemporaryError),
-        ("java.lang.IllegalArgumentException: java.net.UnknownHostException: shop", TemporaryError),
-        ("java.lang.NumberFormatException: x", None),
-    ],
-)
-def test_what_a_failure_of_spark_means(text: str, error: type[EosingestError] | None) -> None:
-    found = hadoop_hdfs.failure_of(f"Job aborted\nCaused by: {text}", "hdfs://n:1/k")
-    assert (None if found is None else type(found)) == error
-    assert found is None or found.message.startswith("hdfs://n:1/k: ")
-
-
-def test_paths_as_rows_have_them() -> None:
-    assert metadata_file_path("hdfs://n:8020/a b/%20/ü#?") == "hdfs://n:8020/a%20b/%2520/ü%23%3F"
 
 
 @pytest.mark.parametrize(

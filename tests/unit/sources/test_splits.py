@@ -1,11 +1,10 @@
-"""Cuts and names: the tables that tests/integration/test_spark_splits.py holds against Spark itself."""
+"""Where files are cut, and which are not."""
 
 from __future__ import annotations
 
 import pytest
 
 from eosingest.sources.files.cuts import cut, is_splittable
-from eosingest.sources.files.source import escape_for_spark, metadata_file_path
 from tests.support.builders import source_file
 
 
@@ -55,21 +54,3 @@ def test_splittable(format: str, path: str, expected: bool) -> None:
 )
 def test_text_is_cut_unless_its_separator_overlaps_itself(separator: str, expected: bool) -> None:
     assert is_splittable("text", {"lineSep": separator}, "a.txt") is expected
-
-
-def test_escape_for_spark() -> None:
-    assert escape_for_spark("/a b/[1]{x}*?^\\#%é") == r"/a b/\[1\]\{x\}\*\?\^\\#%é"
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("/plain-_.!~*'();:@&=+$,", "file:/plain-_.!~*'();:@&=+$,"),
-        ("/sp ace/ünï#", "file:/sp%20ace/ünï%23"),
-        ('/p%20q/[1]{a}"<>`|^\\?', "file:/p%2520q/%5B1%5D%7Ba%7D%22%3C%3E%60%7C%5E%5C%3F"),
-        ("/\n\x7f\x85\xa0\u2028", "file:/%0A%7F%C2%85%C2%A0%E2%80%A8"),
-        ("/😀\ufeff", "file:/😀\ufeff"),
-    ],
-)
-def test_metadata_file_path(path: str, expected: str) -> None:
-    assert metadata_file_path(path) == expected

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import subprocess
 import threading
 import zipfile
@@ -21,7 +20,7 @@ from eosingest.host.other_process import OtherProcess, started
 from eosingest.spark import jvm, session
 from eosingest.spark.failures import not_started
 from eosingest.spark.jvm import _launcher_options, java_options, prepare_environment
-from eosingest.spark.required_settings import _check_jvm, _refuse_hadoop_settings_of_others
+from eosingest.spark.required_settings import _check_jvm
 from eosingest.spark.session import Spark, package_zip
 
 DRIVER = "spark.driver.extraJavaOptions"
@@ -269,39 +268,16 @@ def test_an_api_server_that_refuses_is_not(tmp_path: Path) -> None:
     assert 'pods "x" is forbidden' in error.message
 
 
-def refuse(hadoop: dict[str, str], ours: frozenset[str] = frozenset()) -> None:
-    """Look at a Spark that has nothing but Hadoop's settings; Java's `find` is Python's `search`."""
-
-    class Hadoop:
-        def getValByRegex(self, pattern: str) -> dict[str, str]:  # Hadoop's own name
-            return {key: value for key, value in hadoop.items() if re.search(pattern, key)}
-
-    context: Any = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=Hadoop))
-    _refuse_hadoop_settings_of_others(context, ours)
-
-
-@pytest.mark.parametrize(
-    "key",
-    [
-        "io.compression.codecs",
-        "fs.file.impl",
-    ],
-)
-def test_hadoop_settings_of_readers_are_the_specs(key: str) -> None:
-    """Breaks when another machine's core-site.xml makes readers skip rows, or read other bytes, and no digest says so."""
-    with pytest.raises(FatalError, match=re.escape(f"spark.hadoop.{key} = x is set outside of the spec")) as raised:
-        refuse({key: "x"})
-    assert (raised.value.exit_code, raised.value.code) == (7, "spark-setting")
-    refuse({key: "x"}, frozenset({f"spark.hadoop.{key}"}))
-
-
-def test_other_hadoop_settings_are_the_sites() -> None:
-    others = (
-        "fs.s3a.endpoint",
-        "dfs.replication",
-        "orc.compress",
-        "parquet.block.size",
-        "io.compression.codec.lzo.class",
-    )
-    defaults = {"io.compression.codecs": "", "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs"}
-    refuse({**dict.fromkeys(others, "x"), **defaults})
+def test_jars_of_a_run_are_added_to_those_of_the_spec() -> None:
+    conf = {"spark.driver.extraClassPath": "/mine.jar", "spark.jars": "/other.jar"}
+    assert jvm.with_jars("local[2]", conf, "/a.jar,/b.jar", []) == {
+        "spark.driver.extraClassPath": "/mine.jar:/a.jar:/b.jar"
+    }
+    assert jvm.with_jars("spark://h:7077", conf, "/a.jar,/b.jar", []) == {"spark.jars": "/other.jar,/a.jar,/b.jar"}
+    assert jvm.with_jars("local[2]", conf, "", []) == {}
+    assert jvm.with_jars("local[2]", conf, "", ["/c.jar"]) == {"spark.jars": "/other.jar,/c.jar"}
+    assert jvm.with_jars("local[2]", {}, "/a.jar", ["/c.jar"]) == {
+        "spark.driver.extraClassPath": "/a.jar",
+        "spark.jars": "/c.jar",
+    }
+    assert jvm.with_jars("spark://h:7077", {}, "/a.jar", ["/c.jar"]) == {"spark.jars": "/a.jar,/c.jar"}
