@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 # The versions that are installed; `make VENV=… CONSTRAINTS=…` makes another environment.
 CONSTRAINTS := constraints.txt
-# What the minor version of Spark may change: its readers, its jars, its messages, its workers.
-OF_SPARKS_VERSION := tests/unit tests/sources/test_buckets_by_spark.py \
+# What the minor version of Spark may change: its SQL, its jars, its messages, its workers.
+OF_SPARKS_VERSION := tests/unit tests/sources/test_files_by_format.py \
 	$(addprefix tests/integration/test_,avro.py formats.py spark_workers.py quiet_terminal.py)
 
 .DEFAULT_GOAL := help
 # A minute or two, once: each of the hundreds of runs of the tests takes 5 s of CPU with it instead of 8 (docs/performance.md).
 PREPARED := $(BIN)/eosingest prepare --quiet
-# 690 MB with pyspark 4.3, 558 MB with 4.0, once: a test would wait for them in vain.
+# Once: a test would wait for it in vain.
 FETCHED := $(BIN)/python -m tests.support.fetch
 # What asks nothing of brokers that their version could change, and takes long.
 OF_SPARK_ALONE := broker_versions clusters cluster_faults submit_signals prepare

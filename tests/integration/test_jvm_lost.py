@@ -61,17 +61,17 @@ def test_jvm_killed_when_the_job_is_over(job: Job) -> None:
 KILLED_WHEN_IT_IS_ASKED = """
 import sys
 from eosingest.cli.main import main
-from eosingest.sources.files.reading import scan
-from eosingest.spark import session
+from eosingest.spark import python_scan, session
+from pyspark import SparkContext
 
 module, step = sys.argv.pop().split(".")
 ask = getattr(globals()[module], step)
 
-def killed(spark, *others):
-    process = getattr(spark, "sparkContext", spark)._gateway.proc
+def killed(*given):
+    process = SparkContext._gateway.proc
     process.kill()
     process.wait()
-    return ask(spark, *others)
+    return ask(*given)
 
 setattr(globals()[module], step, killed)
 main()
@@ -115,7 +115,7 @@ def run_with(script: str, job: Job, argument: str) -> Done:
     return finish(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=job.folder))
 
 
-@pytest.mark.parametrize("step", ["session.SparkSession", "scan.file_rows"])
+@pytest.mark.parametrize("step", ["session.SparkSession", "python_scan.map_in_arrow"])
 def test_jvm_killed_before_a_step(job: Job, step: str) -> None:
     """Breaks when py4j's own errors, a bare ConnectionRefusedError among them, are taken for a bug, or the spec for wrong."""
     write_files(job, files=1, rows=2_000)

@@ -24,7 +24,7 @@ from eosingest.records.checksum import record_hash
 from eosingest.spark import failures
 from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.reading import direct_reading, frame_reading
-from eosingest.spark.record_columns import HEADERS_TYPE, RecordSettings
+from eosingest.spark.record_columns import HEADERS_TYPE, SPLIT, RecordSettings
 from eosingest.spark.worker import to_batch
 from tests.support.builders import plan, planned_item, planned_split, source_file
 from tests.support.harness import Job, assert_done
@@ -211,6 +211,24 @@ def test_expressions_are_spark_sql(spark: Callable[[], SparkSession]) -> None:
     values = [bytes(row.value) for row in reading.records.collect()]
     of_a_split = [b'{"n":%s,"part":%d}' % (n, part) for n in (b"2", b"3", b"null", b"5") for part in (1, 2)]
     assert values == of_a_split * 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"where": "rand() < 0.5"},
+        {"select": ("n", "rand() AS r")},
+        {"select": ("n", "explode(array(rand())) AS r")},
+        {"value": "CAST(rand() AS STRING)"},
+        {"select": ("n", f"CAST(rand() AS BIGINT) AS {SPLIT}")},
+    ],
+)
+def test_what_is_not_deterministic_is_refused(spark: Callable[[], SparkSession], change: dict[str, Any]) -> None:
+    """Breaks when a run that resumes makes other rows than those that it counted."""
+    records = replace(BARE, **{"key": None, "value": "CAST(n AS STRING)", "headers": {}, **change})
+    with pytest.raises(SpecError) as refused:
+        frame_reading(PythonScan(records, Rows(), COLUMNS), records, spark(), two_splits(), None, 2)
+    assert refused.value.code in ("not-deterministic", "bad-expression")
 
 
 def test_a_plan_that_reads_a_split_twice_is_refused(spark: Callable[[], SparkSession]) -> None:

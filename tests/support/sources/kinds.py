@@ -618,7 +618,7 @@ SHARED = [name for name in BY_PARTS if issubclass(KINDS[name], InStore | Topic |
 SHARED_WHOLE = ["parquet.s3.whole", "postgres.whole"]
 # Each way of reading in one kind, and each destination with Spark and with tasks that read themselves: where a test costs
 # seconds, every run tests these, and the others take turns. Spark is given topics, tables, XML and Parquet as it is given
-# ledgers; it reads stores in test_hdfs.py, test_buckets.py and test_buckets_by_spark.py.
+# ledgers; it reads stores in test_hdfs.py, test_buckets.py and test_files_by_format.py.
 REPRESENTATIVE = {
     "json.to.avro.to.dead": "Python reads lines for Spark; Avro, dead letters",
     "json.multiLine": "Python reads files that are never cut",

@@ -1,4 +1,4 @@
-"""Cutting lines by Hadoop's rules, against the same told anew byte by byte; tests/integration/test_lines.py asks Spark."""
+"""Cutting lines by Hadoop's rules, against the same told anew byte by byte; tests/integration/test_lines.py compares Spark."""
 
 from __future__ import annotations
 

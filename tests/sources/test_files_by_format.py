@@ -1,4 +1,4 @@
-"""Objects that Spark reads, by Hadoop's client of S3: the same rows and splits as of the same files on a disk, and no others.
+"""Files of all formats: the same rows and splits from a bucket as from a disk; which files and folders count as Spark has it.
 
 Kills and changes of objects are in the conformance suite (json.s3, parquet.s3).
 """
@@ -19,17 +19,12 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet
 import pytest
-from eosingest.sources.files.reading.spark_reader import SparkReader
 from pyspark.sql import SparkSession
 
 from eosingest.app.settings import scan_of, source_of
-from eosingest.errors import FatalError
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.sources.files.listing.names import check_hadoop_key
 from eosingest.sources.files.reading.files_in_python import FilesInPython
-from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.reading.scan import FileScan
 from eosingest.spark.record_columns import record_frame
 from eosingest.spark.scan import tasks_of
 from eosingest.spec import load
@@ -38,6 +33,12 @@ from tests.support.s3proxy import Store
 from tests.support.sources.subject import SPLIT_SIZE
 
 Warm = Callable[[], SparkSession]
+ODD_ON_A_DISK = [
+    "plain", "sp ace", " lead", "trail ", "h#x", "p%20q", "p%q", "a[1]", "a]b", "{a}", "a}b", "ünï", "e\u0301", "😀",
+    "a+b", "a&b", "a=b", "q'q", 'q"q', "b\\s", "a?b", "a*b", "a^b", "a|b", "a<b>", "a;b", "a,b", "a$(b)", "a`b", "~a",
+    "a!b", "a@b", "-x", "new\nline", "cr\rx", "tab\tx", "bell\x07", "del\x7f", "c1\x85", "nbsp\xa0x", "ls\u2028x",
+    "bom\ufeffx", "a:b", ":b", "2026-11-28T10:00[1]", "a1", "aXb",
+]  # fmt: skip
 _NAMES = ("a b%20ü+.x", "c.x", "d'&=,;~!@.x")
 _ROWS = [{"id": number, "v": f"v{number} ü"} for number in range(90)]
 
@@ -110,7 +111,7 @@ def _records(spark: SparkSession, folder: Path, where: str, rest: str) -> tuple[
     source = source_of(loaded, never)
     plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
     scan = scan_of(loaded)
-    assert isinstance(scan, FileScan | FilesInPython)
+    assert isinstance(scan, FilesInPython)
     scan.inspect(tasks_of(spark.sparkContext), plan, direct=False, slots=2)
     frame = scan.frame(spark, plan, None, 2)
     records = record_frame(frame, scan.read)
@@ -150,25 +151,8 @@ def test_the_same_rows_as_on_a_disk(spark: Warm, store: Store, tmp_path: Path, c
     assert len(found) > 0 and (len(found) == len(_ROWS) or "id" not in found[0][1] or len(found) == 3)
 
 
-@pytest.mark.parametrize("case", ["json", "text.bz2", "wholetext", "binaryFile"])
-def test_python_uses_no_client_of_hadoop(spark: Warm, store: Store, tmp_path: Path, case: str) -> None:
-    """Breaks when the schema of JSON is inferred by Spark: it would need Hadoop's client of S3."""
-    rest, write, suffix = _FORMATS[case]
-    bucket, path = store.bucket(f"spark-{uuid.uuid4().hex[:12]}"), tmp_path / f"a{suffix}"
-    write(path, _ROWS)
-    store.put(bucket, path.name, path.read_bytes())
-    hadoop: Any = spark().sparkContext._jsc.hadoopConfiguration()  # type: ignore[union-attr]
-    hadoop.set("fs.s3a.impl", "no.such.Client")
-    try:
-        found, schema, _ = _records(spark(), tmp_path, f'path = "s3://{bucket}/*"\n{store.table()}', rest)
-    finally:
-        hadoop.unset("fs.s3a.impl")
-    assert len(found) in (1, len(_ROWS))
-    assert case != "json" or schema == "id BIGINT,v STRING"
-
-
-def test_odd_names(spark: Warm, store: Store, tmp_path: Path) -> None:
-    """Breaks when Spark takes a name for a glob, or decodes it once more."""
+def test_odd_names_in_a_bucket(spark: Warm, store: Store, tmp_path: Path) -> None:
+    """Breaks when a name is taken for a pattern, or decoded once more."""
     bucket = store.bucket(f"spark-{uuid.uuid4().hex[:12]}")
     for number, name in enumerate(ODD):
         store.put(bucket, f"odd/{name}.csv", b"%d\n" % number)
@@ -179,23 +163,68 @@ def test_odd_names(spark: Warm, store: Store, tmp_path: Path) -> None:
     assert sorted(found) == sorted((f"{name}.csv@0", f'{{"id":{number}}}') for number, name in enumerate(ODD))
 
 
-def test_spark_is_given_nothing_but_what_is_pending(spark: Warm, store: Store, tmp_path: Path) -> None:
-    """Breaks when Spark lists a folder: it would read what is done, and what came since."""
-    bucket = store.bucket(f"spark-{uuid.uuid4().hex[:12]}")
-    for number in range(20):
-        _orc(tmp_path / "a.orc", [{"id": number}])
-        store.put(bucket, f"in/{number:02}.orc", (tmp_path / "a.orc").read_bytes())
-    spec = f'path = "s3://{bucket}/in/07*"\n{store.table()}'
-    found, _, plan = _records(spark(), tmp_path, spec, 'format = "orc"')
-    assert [value for _, value in found] == ['{"id":7}']
-    files = pending_files(plan)
-    assert len(files) == 1
-    assert len(SparkReader(spark(), "orc").load(files).inputFiles()) == 1
+@pytest.mark.parametrize("of", ["files", "folders"])
+def test_odd_names_on_a_disk(spark: Warm, tmp_path: Path, of: str) -> None:
+    """Breaks when a name is taken for a pattern or an address: rows of other files, or none, would be sent."""
+    names = [name for name in ODD_ON_A_DISK if of == "files" or "=" not in name]  # `k=v` folders give a column
+    for number, name in enumerate(names):
+        path = tmp_path / "in" / (f"{name}.x" if of == "files" else f"d{name}/a.x")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'{{"id":{number}}}\n')
+    found, _, plan = _records(spark(), tmp_path, f'path = "in/{"*" if of == "files" else "*/*"}"', 'format = "json"')
+    assert sorted(value for _, value in found) == sorted(f'{{"id":{number}}}' for number in range(len(names)))
+    assert {entry.item.name.removeprefix("in/") for entry in plan.items} == {
+        f"{name}.x" if of == "files" else f"d{name}/a.x" for name in names
+    }
+    if of == "files":
+        assert dict(found) == {f"{name}.x@0": f'{{"id":{number}}}' for number, name in enumerate(names)}
 
 
-@pytest.mark.parametrize("key", ["in//a.json", "in/./a.json", "in/../a.json", "/a.json", "in/a/"])
-def test_keys_that_hadoop_takes_for_others_are_refused(key: str) -> None:
-    with pytest.raises(FatalError) as refused:
-        check_hadoop_key(f"s3://bucket/{key}")
-    assert refused.value.code == "file-name"
-    check_hadoop_key("s3://bucket/in/a..b/.c.json")
+def test_hidden_is_what_spark_hides(spark: Warm, tmp_path: Path) -> None:
+    names = [
+        "_a",
+        "_a=1",
+        ".a",
+        "a._COPYING_",
+        "_metadata",
+        "_metadata.x",
+        "_common_metadata",
+        "_=",
+        ".a=1",
+        "a_",
+        "a.",
+        "_a=1._COPYING_",
+        "_metadata=1",
+    ]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text(f"{name}\n")
+    by_spark = {row.value for row in spark().read.text(str(folder)).collect()}
+    _, _, plan = _records(spark(), tmp_path, 'path = "in"', 'format = "text"')
+    assert {entry.item.name.removeprefix("in/") for entry in plan.items} == by_spark
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        ["d/a", "d/b"],
+        ["d/a", "d/s/b"],
+        ["d/k=1/a", "d/k=2/s/b"],
+        ["d/s/k=1/a", "d/s/k=2/a"],
+        ["d/k=1/j=1/a", "d/k=2/j=x/a"],
+        ["d/k=1/a", "d/_s/b", "d/.s/k=1/b", "d/k=1/_s/b"],
+        ["d/k=a b%3Ac/a", "d/k=ü/a"],
+        ["d/_k=1/a"],
+    ],
+)
+def test_a_folder_means_what_it_means_to_spark(spark: Warm, tmp_path: Path, files: list[str]) -> None:
+    """Breaks when a tree has other columns or other files than every reader of such trees finds in it."""
+    for number, name in enumerate(files):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f'{{"id":{number}}}\n')
+    found, _, _ = _records(spark(), tmp_path, 'path = "d"', 'format = "json"\nschema = "id BIGINT"')
+    session = spark()
+    session.conf.set("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
+    theirs = session.read.schema("id BIGINT").json(str(tmp_path / "d")).selectExpr("to_json(struct(*)) AS value")
+    assert sorted(value for _, value in found) == sorted(row.value for row in theirs.collect())
