@@ -1,8 +1,4 @@
-"""Cuts files into (file, start, length), without a JVM; those that Spark reads as its file scan does.
-
-That holds for sessions with `spark.sql.files.minPartitionNum=1` and `spark.sql.files.maxPartitionBytes=<split size>`: then
-the cuts inside a file depend on that file alone. tests/integration/test_spark_splits.py compares with Spark's plan.
-"""
+"""Cuts files into (file, start, length): the cuts inside a file depend on that file and the split size alone."""
 
 from __future__ import annotations
 

@@ -158,8 +158,6 @@ def sums_of(
     plan: Plan,
     schema: str | None,
     encodings: str,
-    *,
-    by_another_reader: bool = False,
 ) -> Mapping[Any, Totals]:
     """Read what was sent of the splits of a plan, as an audit does, and return the sums over their rows."""
     settings = _warm_settings(spec, spark, resolved(spec, encodings, unknown="refuse"))
@@ -167,7 +165,7 @@ def sums_of(
     started = settings.start(SPLIT_SIZE)
     warm = started.sql()
     auditor._spark, auditor._session = replace(started, context=warm.sparkContext), warm
-    return auditor.read_source(plan, schema, by_another_reader=by_another_reader)
+    return auditor.read_source(plan, schema)
 
 
 class _Launcher(SparkLauncher):
@@ -376,7 +374,7 @@ class Life:
         return sum((Totals(1, each) for each in hashes), Totals())
 
     def _sums(self, plan: Plan, control: ControlRecord) -> Mapping[Any, Totals]:
-        return sums_of(self.spec, self._spark, plan, control.schema, control.encodings, by_another_reader=True)
+        return sums_of(self.spec, self._spark, plan, control.schema, control.encodings)
 
     # ---- tasks at a position ---------------------------------------------------------------------------------------
 
