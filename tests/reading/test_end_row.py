@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 from pyspark.errors import SparkRuntimeException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame
 
 from eosingest.protocol.task_contract import Signal
-from eosingest.sources.files.reading.read_settings import ReadSettings, file_rows
+from eosingest.sources.files.reading.json_scan import JsonScan
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.end_marker import until_end, with_end_row
 from eosingest.spark.record_columns import SPLIT, record_frame
-from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
+from tests.support.reading.lab import Asked, Lab, lab, plan_of, settings_of  # noqa: F401 - a fixture
 
-__all__ = ["spark", "started"]
-
+_SPLIT_BYTES = 500
 _MADE: dict[str, dict[str, Any]] = {
     "rows": {},
     "a filter": {"where": "n % 3 = 1"},
@@ -42,9 +42,15 @@ def write(folder: Path, files: int = 5, rows: int = 40) -> None:
         (folder / f"{file}.json").write_text("".join(json.dumps(row) + "\n" for row in made))
 
 
-def read_with(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[Any], list[Any]]:
+def records_of(lab: Lab, folder: Path, made: ReadSettings) -> DataFrame:  # noqa: F811
+    return record_frame(
+        JsonScan(made, made).frame(lab.spark, plan_of(folder, "json", _SPLIT_BYTES), None, 4), made
+    ).records
+
+
+def read_with(lab: Lab, folder: Path, made: ReadSettings) -> tuple[list[Any], list[Any]]:  # noqa: F811
     """Return the records as they are without the end row, and the batches as a task gets them with it."""
-    records = record_frame(file_rows(spark, made, plan_of(folder, made.format), None), made).records
+    records = records_of(lab, folder, made)
     assert records.rdd.getNumPartitions() > 1 or made.where == "false"
     whole = with_end_row(records)
     assert whole.rdd.getNumPartitions() == 1 and whole.columns == records.columns
@@ -58,11 +64,11 @@ def read_with(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[li
 
 @pytest.mark.in_turns("one expression each")
 @pytest.mark.parametrize("made", _MADE)
-def test_it_is_the_last_one(tmp_path: Path, spark: SparkSession, made: str) -> None:
+def test_it_is_the_last_one(tmp_path: Path, lab: Lab, made: str) -> None:  # noqa: F811
     write(tmp_path)
     made_of = {"schema": "n BIGINT, name STRING", "value": "name", **_MADE[made]}
-    settings = replace(settings_of("json"), **made_of)
-    records, batches = read_with(spark, tmp_path, settings)
+    settings = replace(settings_of(Asked("json", {}, "name")), **made_of)
+    records, batches = read_with(lab, tmp_path, settings)
     assert batches[-1].column(SPLIT)[-1].as_py() is None
     *rows, end = until_end(batches)
     assert end is Signal.ALL
@@ -75,14 +81,14 @@ def _plain(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
-def test_it_does_not_come_where_a_row_fails(tmp_path: Path, spark: SparkSession) -> None:
+def test_it_does_not_come_where_a_row_fails(tmp_path: Path, lab: Lab) -> None:  # noqa: F811
     """An error in the last row: the JVM computes nothing behind it."""
     write(tmp_path)
-    failing = replace(settings_of("json"), schema="n BIGINT, name STRING", value="IF(n = 199, raise_error('no'), 'x')")
+    failing = settings_of(Asked("json", {}, "IF(n = 199, raise_error('no'), 'x')", schema="n BIGINT, name STRING"))
     with pytest.raises(SparkRuntimeException, match="no"):
-        read_with(spark, tmp_path, failing)
-    records = record_frame(file_rows(spark, failing, plan_of(tmp_path, "json"), None), failing).records
-    seen = spark.sparkContext.accumulator(0)
+        read_with(lab, tmp_path, failing)
+    records = records_of(lab, tmp_path, failing)
+    seen = lab.spark.sparkContext.accumulator(0)
 
     def count(batches: Any) -> Any:
         for batch in batches:

@@ -29,7 +29,7 @@ from eosingest.spark.record_columns import CORRUPT, record_frame
 from eosingest.spark.scan import tasks_of
 from eosingest.spark.settings import record_settings
 from eosingest.spec import load
-from tests.support.reading.lab import Lab, _lines, lab  # noqa: F401 - a fixture
+from tests.support.reading.lab import Lab, direct_values, lab  # noqa: F401 - a fixture
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def values(file: Path, lab: Lab) -> list[bytes | None]:  # noqa: F811
     spec = load(file)
     source, scan, records = source_of(spec), scan_of(spec), record_settings(spec, {})
     plan = make_plan(source, {}, spec.source.split_size, source.plan())
-    direct: Any = scan.direct(plan)
+    direct = scan.direct(plan)
     scan.inspect(tasks_of(lab.spark.sparkContext), plan, direct=direct is not None, slots=2)
     if direct is not None:
-        return _lines(plan, None)
+        return direct_values(direct)
     for name, value in spec.spark.conf.items():
         lab.spark.conf.set(name, value)
     try:

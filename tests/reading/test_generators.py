@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.errors import SparkRuntimeException
-from pyspark.sql import SparkSession
 
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.record_columns import CORRUPT, record_frame
-from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
-
-__all__ = ["spark", "started"]
+from tests.support.reading.lab import Asked, Lab, lab, plan_of, settings_of  # noqa: F401 - a fixture
 
 _SCHEMA = "n INT, tags ARRAY<STRING>, more MAP<STRING, INT>, parts ARRAY<STRUCT<a: INT, b: STRING>>"
 _GOOD = [
@@ -43,14 +40,13 @@ _GENERATORS = [
 
 
 def settings(generator: str) -> ReadSettings:
-    return replace(
-        settings_of("json"), schema=_SCHEMA, select=("n", generator, "n AS again"), value="to_json(struct(*))"
-    )
+    made = settings_of(Asked("json", {}, "to_json(struct(*))", schema=_SCHEMA))
+    return replace(made, select=("n", generator, "n AS again"))
 
 
-def read(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[str], list[str]]:
+def read(lab: Lab, folder: Path, made: ReadSettings) -> tuple[list[str], list[str]]:  # noqa: F811
     """Return the values of the rows that could be parsed, and the texts of the others."""
-    frame = JsonScan(made, made).frame(spark, plan_of(folder, "json"), None, 1)
+    frame = JsonScan(made, made).frame(lab.spark, plan_of(folder, "json"), None, 1)
     rows = record_frame(frame, made).records.select("value", CORRUPT).collect()
     corrupt = [bytes(row[CORRUPT]).decode() for row in rows if row[CORRUPT] is not None]
     return [bytes(row.value).decode() for row in rows if row[CORRUPT] is None], corrupt
@@ -58,19 +54,19 @@ def read(spark: SparkSession, folder: Path, made: ReadSettings) -> tuple[list[st
 
 @pytest.mark.in_turns("one generator each")
 @pytest.mark.parametrize("generator", _GENERATORS)
-def test_one_row_of_each_corrupt_row(tmp_path: Path, spark: SparkSession, generator: str) -> None:
+def test_one_row_of_each_corrupt_row(tmp_path: Path, lab: Lab, generator: str) -> None:  # noqa: F811
     lines = [_GOOD[0], _BROKEN[0], *_GOOD[1:3], *_BROKEN[1:], _GOOD[3]]
     (tmp_path / "rows.json").write_text("\n".join(lines) + "\n")
-    values, corrupt = read(spark, tmp_path, settings(generator))
+    values, corrupt = read(lab, tmp_path, settings(generator))
     assert corrupt == _BROKEN
     (tmp_path / "rows.json").write_text("\n".join(_GOOD) + "\n")
-    plain = spark.read.schema(_SCHEMA).json(str(tmp_path)).selectExpr("n", generator, "n AS again")
+    plain = lab.spark.read.schema(_SCHEMA).json(str(tmp_path)).selectExpr("n", generator, "n AS again")
     assert values == [row.value for row in plain.selectExpr("to_json(struct(*)) AS value").collect()]
 
 
 @pytest.mark.parametrize("generator", ["stack(2, n, n)", "json_tuple(tags[0], 'a')", "posexplode(more)"])
-def test_others_stop_at_a_corrupt_row(tmp_path: Path, spark: SparkSession, generator: str) -> None:
+def test_others_stop_at_a_corrupt_row(tmp_path: Path, lab: Lab, generator: str) -> None:  # noqa: F811
     """How many rows they make of it is not known: none, and it would be lost; several, and it would be told several times."""
     (tmp_path / "rows.json").write_text("\n".join([_GOOD[0], *_BROKEN]) + "\n")
     with pytest.raises(SparkRuntimeException, match="corrupt row: "):
-        read(spark, tmp_path, settings(generator))
+        read(lab, tmp_path, settings(generator))

@@ -36,12 +36,9 @@ from eosingest.sources.files.reading import (
     csv_columns,
     csv_reader,
     csv_scan,
-    data_schema,
     exact_types,
     inspect_files,
     orc_reader,
-    spark_reader,
-    valid_text,
     xml_scan,
 )
 from eosingest.sources.files.reading.columnar_values import Calendars
@@ -97,8 +94,6 @@ def _false(*_: Any, **__: Any) -> bool:
 
 def _unchecked_blocks(data: bytes, layout: text_blocks.Layout, line: int) -> str:
     return data.decode(layout.encoding, "replace")
-
-
 
 
 def _first_file_speaks_for_all() -> Patch:
@@ -279,10 +274,6 @@ SWITCHES = [
         "one file's schema speaks for all", _first_file_speaks_for_all(), ("avro/files/a column", "avro/files/other")
     ),
     Switch(
-        "bytes are a string",
-        _set(valid_text, "guarded", lambda rows, stored: rows),
-    ),
-    Switch(
         "keys are addresses",
         _set(volatile_casts, "refuse_unwritable_keys", _nothing),
         ("parquet/map keys/", "orc/map keys/"),
@@ -293,11 +284,6 @@ SWITCHES = [
         ("json/odd/a name twice",),
     ),
     # Folders
-    Switch(
-        "folders are in Spark's characters",
-        _set(spark_reader, "_set_folder_values", _nothing),
-        ("avro/folders/utf-8",),
-    ),
     Switch(
         "folders are in any bytes",
         _set(partitions, "_refuse_other_bytes", _nothing),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,10 +12,9 @@ from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading.read_settings import ReadSettings
-from eosingest.sources.files.reading.scan import FileScan
 from eosingest.sources.files.source import FileSource
 from tests.reading.test_parquet_orc_types import packed
-from tests.support.reading.lab import SCANS, Lab, lab  # noqa: F401 - a fixture
+from tests.support.reading.lab import Lab, lab, scan_of  # noqa: F401 - a fixture
 from tests.support.reading.table_avro import column, record
 from tests.support.reading.table_avro import packed as avro
 
@@ -87,7 +85,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
             headers={},
             timestamp=None,
         )
-        scan: Any = SCANS[format](settings, settings) if format in SCANS else FileScan(settings, {})
+        scan = scan_of(settings)
         if not said:
             scan.check_pinned_schema(lab.spark, plan, pinned)
             continue

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from py4j.clientserver import JavaClient
-from pyspark.sql import SparkSession
 
 from eosingest.sources.files.formats import csv_header
 from eosingest.sources.files.reading.csv_scan import CsvScan
 from eosingest.spark.record_columns import record_frame
-from tests.reading.test_spark_reads import plan_of, settings_of, spark, started
+from tests.support.reading.lab import Asked, Lab, lab, plan_of, settings_of  # noqa: F401 - a fixture
 
-__all__ = ["spark", "started"]
 _RELEASE = "m\n"  # py4j's command that releases a Java object, which follows Python's garbage collector
 
 
 @pytest.mark.parametrize("where", [None, "c3 > 1"])
 @pytest.mark.parametrize("value", ["to_json(struct(*))", "CAST(c1 AS STRING)"])
 def test_calls_into_the_jvm_are_few(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, where: str | None
+    lab: Lab,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    value: str,
+    where: str | None,
 ) -> None:
     calls = {}
     for columns in (10, 300):
@@ -33,7 +34,7 @@ def test_calls_into_the_jvm_are_few(
         (folder / "a.csv").write_text(f"{','.join(names)}\n{','.join(map(str, range(columns)))}\n")
         plan = plan_of(folder, "csv")
         schema = ", ".join(f"{name} BIGINT" for name in names)
-        settings = replace(settings_of("csv", header="true"), schema=schema, value=value, where=where)
+        settings = settings_of(Asked("csv", {}, value, {"header": "true"}, schema, where))
         with monkeypatch.context() as patch:
             counted: list[Any] = []
             send = JavaClient.send_command
@@ -44,7 +45,7 @@ def test_calls_into_the_jvm_are_few(
                 return send(*given, **named)
 
             patch.setattr(JavaClient, "send_command", counting)
-            record_frame(CsvScan(settings, settings).frame(spark, plan, None, 1), settings)
+            record_frame(CsvScan(settings, settings).frame(lab.spark, plan, None, 1), settings)
         calls[columns] = len(counted)
     assert calls[300] <= calls[10] + 50, calls
 

@@ -1,7 +1,7 @@
 """The reading path alone, without a broker: files in, record values out, in one warm Spark session for many cases.
 
 What a run does with its files is done here in the same order and by the same functions: options, listing, plan, inspection,
-then lines that tasks read themselves, or Spark's rows. `without_spark` goes as far as no JVM is needed.
+then lines that tasks read themselves, or rows for Spark SQL. `without_spark` goes as far as no JVM is needed.
 """
 
 from __future__ import annotations
@@ -24,22 +24,20 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats import options as file_options
 from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.formats.whole import is_one_value
-from eosingest.sources.files.reading import splits as file_splits
 from eosingest.sources.files.reading.avro_scan import AvroScan
 from eosingest.sources.files.reading.csv_scan import CsvScan
 from eosingest.sources.files.reading.files_in_python import FilesInPython
-from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.orc_scan import OrcScan
 from eosingest.sources.files.reading.parquet_scan import ParquetScan
-from eosingest.sources.files.reading.read_settings import ReadSettings, file_rows
+from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.reading.value_scan import ValueScan
 from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import causes, failures, python_scan
 from eosingest.spark.direct import DirectInputs
-from eosingest.spark.record_columns import CORRUPT, SPLIT, RecordFrame, record_frame
+from eosingest.spark.record_columns import CORRUPT, SPLIT, record_frame
 from eosingest.spark.scan import Direct, tasks_of
 from tests.support.reading.independent import plain
 from tests.support.warm_spark import warm_spark
@@ -74,26 +72,19 @@ class Asked:
 
 @dataclass(frozen=True)
 class Pending:
-    """What Spark has to read: `batch` is equal for what may be read together."""
+    """What goes through Spark SQL: `batch` is equal for what may be read together."""
 
     read: ReadSettings
     plan: Plan
-    base_path: str | None
-
-    @property
-    def in_python(self) -> bool:
-        return self.read.format in SCANS
 
     @property
     def needs_no_jvm(self) -> bool:
         """Say whether its schema can be parsed without one."""
-        return self.in_python and self.read.format == "xml"
+        return self.read.format == "xml"
 
     @property
     def scan(self) -> FilesInPython:
-        """How Python reads it."""
-        made = ValueScan if is_one_value(self.read.format, self.read.options) else SCANS[self.read.format]
-        return made(self.read, self.read)
+        return scan_of(self.read)
 
     def rows(self) -> list[Any]:
         """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON.
@@ -110,7 +101,12 @@ class Pending:
 
     @property
     def batch(self) -> str:
-        return f"{self.read} {self.plan.split_size} {self.base_path}"
+        return f"{self.read} {self.plan.split_size} {self.scan.folders(self.plan)}"
+
+
+def scan_of(read: ReadSettings) -> FilesInPython:
+    """Return how files are read with these settings."""
+    return (ValueScan if is_one_value(read.format, read.options) else SCANS[read.format])(read, read)
 
 
 def _as_json(value: Any, kind: pa.DataType) -> Any:
@@ -135,7 +131,7 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     refused = list(file_options.refused_options(asked.format, asked.options, has_schema=asked.schema is not None))
     if refused:
         raise SpecError(f"source.options: {refused}")
-    read = _settings(asked)
+    read = settings_of(asked)
     source = FileSource(
         format=asked.format,
         paths=[folder.name],
@@ -145,21 +141,17 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
         options=asked.options,
         compression=asked.compression,
     )
-    listing = source.plan()
-    plan = make_plan(source, {}, asked.split_size, listing)
-    base_path = source.partition_base(listing.items)
+    plan = make_plan(source, {}, asked.split_size, source.plan())
     if not plan.pending_items:
         return []
-    if asked.format in SCANS:
-        pending = Pending(read, plan, base_path)
-        pending.scan.inspect(tasks_of(None), plan, direct=False, slots=2)
-        direct = pending.scan.direct(plan) if asked.format in ("text", "binaryFile") else None
-        return pending if direct is None else _direct(direct)
-    inspect_pending(tasks_of(None), read, plan, as_lines=False, slots=2)
-    return Pending(read, plan, base_path)
+    pending = Pending(read, plan)
+    pending.scan.inspect(tasks_of(None), plan, direct=False, slots=2)
+    direct = pending.scan.direct(plan) if asked.format in ("text", "binaryFile") else None
+    return pending if direct is None else direct_values(direct)
 
 
-def _settings(asked: Asked) -> ReadSettings:
+def settings_of(asked: Asked) -> ReadSettings:
+    """Return the settings with which a run reads the files."""
     options = dict(asked.options)
     options.update(FORMATS[asked.format].defaults_of(options))
     return ReadSettings(
@@ -175,7 +167,14 @@ def _settings(asked: Asked) -> ReadSettings:
     )
 
 
-def _direct(direct: Direct) -> list[bytes | None]:
+def plan_of(folder: Path, format: str, split_size: int = SPLIT_SIZE) -> Plan:
+    """Return the plan of all files in a folder."""
+    source = FileSource(format=format, paths=["*"], directory=folder, root=None, min_age_s=0)
+    return make_plan(source, {}, split_size, source.plan())
+
+
+def direct_values(direct: Direct) -> list[bytes | None]:
+    """Return the values of the records that tasks make without Spark SQL."""
     values: list[bytes | None] = []
     for item in DirectInputs(direct.reader, direct.splits, _LONGEST)._items(lambda split: None):
         if not isinstance(item, SplitEnd):
@@ -223,8 +222,8 @@ class Lab:
             format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0, options=options
         )
         plan = make_plan(source, {}, split_size, source.plan())
-        inspect_pending(tasks_of(None), read, plan, as_lines=False, slots=2)
-        pending = Pending(read, plan, source.partition_base([entry.item for entry in plan.pending_items]))
+        pending = Pending(read, plan)
+        pending.scan.inspect(tasks_of(None), plan, direct=False, slots=2)
         ((rows, corrupt),) = self.read([pending])
         if corrupt:
             raise ValueError(f"corrupt row: {corrupt[0]!r}")
@@ -234,9 +233,9 @@ class Lab:
         """Have Spark read what may be read together; return the values and the corrupt rows of each, in order."""
         first = together[0]
         plan = replace(first.plan, items=tuple(entry for each in together for entry in each.plan.items))
-        frame, keys = self._frame(first, plan)
+        frame = record_frame(first.scan.frame(self.spark, plan, None, 1), first.read)
         table, _ = frame.source.verified(frame.records)
-        splits = {key: table[key] for key in keys}
+        splits = {split.key: table[split.key] for split in python_scan.planned_splits(plan)}
         by_split: dict[int, list[Any]] = {key: [] for key in splits}
         for row in _collected(frame.records):
             by_split[row[SPLIT]].append(row)
@@ -247,15 +246,6 @@ class Lab:
             values = [None if row["value"] is None else bytes(row["value"]) for row in rows]
             found.append((values, [bytes(row[CORRUPT]) for row in rows if CORRUPT in row and row[CORRUPT] is not None]))
         return found
-
-    def _frame(self, first: Pending, plan: Plan) -> tuple[RecordFrame, list[int]]:
-        """Return the record columns, and the hashes of the splits in the plan's order."""
-        if first.in_python:
-            rows = first.scan.frame(self.spark, plan, None, 1)
-            return record_frame(rows, first.read), [split.key for split in python_scan.planned_splits(plan)]
-        files = file_rows(self.spark, first.read, plan, first.base_path)
-        keys = [key for key, _, _ in file_splits.planned_splits(plan, files.scheme)]
-        return record_frame(files, first.read), keys
 
 
 def _collected(records: DataFrame) -> list[Any]:

@@ -1,0 +1,52 @@
+"""An audit decodes the names of `k=v` folders by other code than a run: a wrong value is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.listing.partitions import decoded
+from eosingest.sources.files.reading.audit_reader import decoded_again
+from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.json_scan import JsonScan
+from eosingest.sources.files.reading.text_scan import TextScan
+from eosingest.sources.files.source import FileSource
+from eosingest.spark.python_scan import planned_splits
+from tests.support.reading.lab import Asked, settings_of
+from tests.support.reading.table_rows import FOLDERS
+
+
+@pytest.mark.parametrize(("format", "kind"), [("json", JsonScan), ("text", TextScan)])
+def test_an_audit_finds_what_a_run_decodes_wrong(tmp_path: Path, format: str, kind: type[FilesInPython]) -> None:
+    """Breaks when the audit uses the run's decoder: then both are wrong in the same way."""
+    for number, name in enumerate(FOLDERS.values()):
+        folder = tmp_path / "K=1" / "d" / f"b+ %c={number:02}" / name
+        folder.mkdir(parents=True)
+        (folder / "a=b.x").write_text('{"n":1}\n')
+    source = FileSource(format=format, paths=["."], directory=tmp_path / "K=1" / "d", root=None, min_age_s=0)
+    plan = make_plan(source, {}, 1 << 20, source.plan())
+    read = settings_of(Asked(format, {}, "k", schema="n INT" if format == "json" else None))
+
+    def values(scan: Any) -> list[tuple[str, str | None]]:
+        reader = scan.without_spark(plan).reader
+        batches = (batch for split in planned_splits(plan) for batch in reader.read(split, None))
+        return sorted((row["b+ %c"], row["k"]) for batch in batches for row in batch.to_pylist())
+
+    def audited(scan: FilesInPython) -> Any:
+        spark: Any = None
+        scan_of_audit, whole, others = scan.for_audit(spark, plan, 1, by_another_reader=True)
+        assert whole is plan and others is None
+        return scan_of_audit
+
+    run, wrong = kind(read, read), kind(read, read, decode=lambda text: text)
+    expected = [(f"{number:02}", value) for number, value in enumerate(FOLDERS)]
+    assert values(run) == values(audited(run)) == values(audited(wrong)) == expected
+    assert values(wrong) != expected
+
+
+@pytest.mark.parametrize("text", [name.partition("=")[2] for name in FOLDERS.values()])
+def test_both_decoders_agree(text: str) -> None:
+    assert decoded(text) == decoded_again(text)
