@@ -63,6 +63,14 @@ def test_what_the_inspection_refuses(reads: Reads) -> None:
         reads(f"{JSON}\ninspect = false", twice)
 
 
+def test_text_that_no_inspection_has_seen(reads: Reads, tmp_path: Path) -> None:
+    """Breaks when UTF-16 that nothing names is read as texts with zero bytes."""
+    csv = 'format = "csv"\ninspect = false\noptions = { header = false }\nschema = "a STRING, b STRING"'
+    (tmp_path / "data.1").write_bytes("a,b\nc,d\n".encode("utf-16-le"))
+    with pytest.raises(FatalError, match=r"data\.1: a zero byte"):
+        reads(csv, {})
+
+
 def test_other_formats(reads: Reads, tmp_path: Path) -> None:
     csv = 'format = "csv"\noptions = { header = true }'
     files = {"data.1": "id,x\n1,2\n3,\n"}

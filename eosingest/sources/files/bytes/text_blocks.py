@@ -147,10 +147,12 @@ def blocks(pieces: Iterable[bytes], layout: Layout, *, from_start: bool = True) 
 def refuse_zero_bytes(block: Block, layout: Layout) -> None:
     """Raise BadTextError for a zero byte: mostly it is half of a UTF-16 character."""
     if "\0" in block.text:
-        line = block.line + layout.count(block.text[: block.text.index("\0")])
-        raise BadTextError(
-            "a zero byte", line=line, hint="if it is UTF-16, write it as UTF-8: iconv -f UTF-16 -t UTF-8"
-        )
+        raise zero_byte(block.line + layout.count(block.text[: block.text.index("\0")]))
+
+
+def zero_byte(line: int | None = None) -> BadTextError:
+    """Return the error for a zero byte."""
+    return BadTextError("a zero byte", line=line, hint="if it is UTF-16, write it as UTF-8: iconv -f UTF-16 -t UTF-8")
 
 
 def _without_mark(data: bytes, layout: Layout) -> tuple[bytes, int]:

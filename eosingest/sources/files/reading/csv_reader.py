@@ -18,7 +18,7 @@ import pyarrow as pa
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.sources.files.bytes import codecs
 from eosingest.sources.files.bytes.lines import BEYOND_BYTES, Bounds, read_lines
-from eosingest.sources.files.bytes.text_blocks import BadTextError, blocks, layout
+from eosingest.sources.files.bytes.text_blocks import BadTextError, blocks, layout, zero_byte
 from eosingest.sources.files.cuts import FileSplit, file_split
 from eosingest.sources.files.formats.csv_rows import Dialect
 from eosingest.sources.files.formats.whole import is_whole
@@ -128,6 +128,8 @@ class _Texts:
         """Yield the rows of whole lines, if there are any."""
         data, comment = text.encode() if isinstance(text, str) else text, self.dialect.comment.encode()
         separator = self._layout.separator
+        if b"\0" in data:  # without the inspection, UTF-16 that nothing names would be texts
+            raise zero_byte()
         if separator is None and b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         end, skipped = (separator or "\n").encode(), (b"\n", comment or b"\n")

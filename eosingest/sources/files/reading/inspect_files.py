@@ -14,6 +14,7 @@ from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.bytes.file_parts import FilePart
 from eosingest.sources.files.formats.inspection import Check, Finding, error_of, inspect, look, needs_inspection, parts
+from eosingest.sources.files.formats.text_checks import needs_text_check
 from eosingest.sources.files.formats.unknown_fields import KnownFields, known_fields
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.planned_files import pending_files
@@ -62,7 +63,8 @@ def inspect_pending(
     if refused:
         raise error_of(refused)
     files = [file for file in pending if check or needs_inspection(read.format, read.options, file.coded_path)]
-    if as_lines or not files or not read.inspects:
+    is_left_out = not read.inspects and (check is not None or needs_text_check(read.format))
+    if as_lines or not files or is_left_out:
         return
     inspection = Inspection(read.format, read.options, plan.split_size, check, _fields(read))
     pieces = [(file, part) for file in files for part in parts(file, read.format, read.options)]
