@@ -762,13 +762,18 @@ def _habits() -> Iterator[Case]:
     jsons: dict[str, tuple[bytes, str | None, list[Any], str]] = {
         "infinity": (b'{"n":1e400}\n', "n DOUBLE", [{"n": "Infinity"}], "1e400 is Infinity"),
         "rounded": (b'{"n":1.239}\n', "n DECIMAL(10,2)", [{"n": 1.24}], "DECIMAL(10,2) of 1.239 is 1.24"),
-        "39 digits": (b'{"n":1' + b"0" * 38 + b"}\n", None, [{"n": 1e38}], "an integer over 38 digits a DOUBLE"),
+        "39 digits": (
+            b'{"n":1' + b"0" * 38 + b"}\n",
+            None,
+            [{"n": f"1{'0' * 38}"}],
+            "that a DOUBLE would round are a STRING",
+        ),
         "an empty name": (b'{"":1,"n":2}\n', None, [{"n": 2}], "A field with an empty name has no column"),
         "a fraction of many digits": (
             b'{"x":0.1234567890123456789}\n',
             None,
             [{"x": 0.12345678901234568}],
-            "a fraction a DOUBLE of 17 digits",
+            "a fraction is a DOUBLE of 17 digits",
         ),
         "an array": (b'[{"n":1},{"n":2}]\n', "n INT", [{"n": 1}, {"n": 2}], "A line that is an array gives a record"),
         "an empty array": (b"[]\n", "n INT", [], "A line that is an array gives a record"),

@@ -1,4 +1,4 @@
-"""The table's text files: lines that tasks read and lines that Spark reads, codecs, damages, names, framings of Hadoop."""
+"""The table's text files: lines that tasks send and lines that Spark SQL filters, codecs, damages, names, Hadoop's framings."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests.support.reading.table import ONE_SPLIT, Case, one
 _LINES = b"".join(b"line %d of the text\n" % number for number in range(40))
 # Some 400 kB that hardly compress: several blocks of bzip2 and of zstd.
 _BIG = {format: b"".join(row + b"\n" for row in rows_of(format, 6000)) for format in ("text", "json", "csv")}
-_TASKS = ("gz", "zst", "lz4")
-_SPARK = ("gz", "bz2", "zst", "lz4", "deflate")
-BY_SPARK = "true"  # a filter that keeps everything: Spark reads the lines
+_WAYS = ("lines", "spark")
+_CODECS = ("gz", "bz2", "zst", "lz4", "deflate")
+BY_SPARK = "true"  # a filter that keeps everything: Spark SQL gets the lines
 
 CONTENTS: dict[str, bytes] = {
     "plain": _LINES,
@@ -84,7 +84,7 @@ def cases() -> Iterator[Case]:
 
 
 def _contents() -> Iterator[Case]:
-    for (kind, data), size, way in itertools.product(CONTENTS.items(), (ONE_SPLIT, 64, 5), ("lines", "spark")):
+    for (kind, data), size, way in itertools.product(CONTENTS.items(), (ONE_SPLIT, 64, 5), _WAYS):
         if len(data) / size < 3000:
             yield Case(
                 f"text/{way}/plain/{kind}/{size}", "text", one("a.txt", data), split_size=size,
@@ -96,7 +96,7 @@ def _contents() -> Iterator[Case]:
 
 def _separators() -> Iterator[Case]:
     """At the border of two splits a separator that meets itself is refused (docs/reading.md)."""
-    for (separator, data), size, way in itertools.product(_SEPARATORS.items(), (ONE_SPLIT, 7, 4), ("lines", "spark")):
+    for (separator, data), size, way in itertools.product(_SEPARATORS.items(), (ONE_SPLIT, 7, 4), _WAYS):
         yield Case(
             f"text/{way}/separator/{separator!r}/{size}", "text", one("a.txt", data), None, {"lineSep": separator}, size,
             where=BY_SPARK if way == "spark" else None,
@@ -106,8 +106,7 @@ def _separators() -> Iterator[Case]:
 
 def _packed_contents() -> Iterator[Case]:
     kinds = ("plain", "one byte", "no final end", "crlf", "nul bytes", "mark", "blank lines", "long line", "no utf-8")
-    ways = [("lines", suffix) for suffix in _TASKS] + [("spark", suffix) for suffix in _SPARK]
-    for (way, suffix), kind in itertools.product(ways, kinds):
+    for way, suffix, kind in itertools.product(_WAYS, _CODECS, kinds):
         name = f"a.{suffix.upper() if kind == 'crlf' else suffix}"
         yield Case(
             f"text/{way}/{suffix}/{kind}", "text", one(name, COMPRESS[suffix](CONTENTS[kind])),
@@ -117,8 +116,7 @@ def _packed_contents() -> Iterator[Case]:
 
 
 def _damaged() -> Iterator[Case]:
-    ways = [("lines", suffix) for suffix in _TASKS] + [("spark", suffix) for suffix in _SPARK]
-    for way, suffix in ways:
+    for way, suffix in itertools.product(_WAYS, _CODECS):
         for kind, data, refused in damages(suffix, "text"):
             yield Case(
                 f"text/{way}/{suffix}/damage/{kind}", "text", one(f"a.{suffix}", data),
@@ -242,14 +240,14 @@ def _names() -> Iterator[Case]:
         "lz4 legacy": b"\x02\x21\x4c\x18" + bytes(40),
     }
     for (kind, data), name, way in itertools.product(
-        packed.items(), ("data", "data.txt", "data.csv.1", "data.log"), ("lines", "spark")
+        packed.items(), ("data", "data.txt", "data.csv.1", "data.log"), _WAYS
     ):
         yield Case(
             f"text/{way}/name/{kind} as {name}", "text", one(name, data), refused=True,
             where=BY_SPARK if way == "spark" else None,
         )  # fmt: skip
     foreign = "xz zip tar tgz tar.gz tbz2 tar.bz2 tar.zst tar.xz 7z rar gzip bzip2 bz zstd lzma lz lzo br sz Z txz taz"
-    for suffix, way in itertools.product(foreign.split(), ("lines", "spark")):
+    for suffix, way in itertools.product(foreign.split(), _WAYS):
         data = gzip.compress(_tar()) if suffix in ("tgz", "tar.gz") else b"\x8b\x02\x80 not known\n" * 4
         name = f"A.{suffix.upper()}" if way == "spark" else f"a.{suffix}"
         yield Case(
@@ -301,7 +299,7 @@ def _hadoop(codec: str, data: bytes, chunk: int = 4096) -> bytes:
 def _framings() -> Iterator[Case]:
     """Hadoop's framing of snappy and lz4 has no end: whole or not, it is refused."""
     text = _BIG["text"][:30_000]
-    for codec, way in itertools.product(("snappy", "lz4"), ("lines", "spark")):
+    for codec, way in itertools.product(("snappy", "lz4"), _WAYS):
         good = _hadoop(codec, text)
         files = {
             "whole": good, "cut": good[:-300], "cut in a head": good[:-3], "cut between blocks": _hadoop(codec, text[:8192]),
@@ -346,7 +344,7 @@ def _frames() -> Iterator[Case]:
         "deflate level 9": ("deflate", lambda: zlib.compress(text, 9)),
     }
     for kind, (suffix, make) in frames.items():
-        for way in [way for way, known in (("lines", _TASKS), ("spark", _SPARK)) if suffix in known]:
+        for way in _WAYS:
             yield Case(
                 f"text/{way}/frame/{kind}", "text", lambda suffix=suffix, make=make: {f"a.{suffix}": make()},
                 where=BY_SPARK if way == "spark" else None, split_size=30_000, may_refuse="skippable" in kind,
