@@ -8,7 +8,6 @@ from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.options import (
     canonical_options,
     meaningful_options,
-    reader_options,
     refused_options,
 )
 
@@ -111,11 +110,6 @@ def test_csv_rules() -> None:
     assert "read the column as STRING" in _options("csv", timestampFormat="EEE dd MMM")["timestampFormat"]
     assert "no effect" in _options("csv", True, inferSchema="true")["inferSchema"]
     assert _options("csv", False, inferSchema="true") == {}
-
-
-def test_reader_options_are_completed() -> None:
-    found = reader_options("avro", {"datetimeRebaseMode": "LEGACY"}, has_schema=False)
-    assert found.items() > {"datetimeRebaseMode": "LEGACY"}.items()
 
 
 @pytest.mark.parametrize("format_", FORMATS)
