@@ -23,7 +23,7 @@ _NAMED_AT_MOST = 10
 
 
 def read_source(spec: Spec, observer: Observer, interrupted: Callable[[], int | None]) -> list[str]:
-    """Return notes on what was read. Raises the errors that a run would raise for the source, and one for corrupt rows."""
+    """Return notes on the files that were read. Raises the errors of a run for the source, and one for corrupt rows."""
     check = check_of(interrupted)
     parts = assemble(spec, observer, check, asks_brokers=False)
     parts.source.check()
@@ -49,7 +49,7 @@ def read_source(spec: Spec, observer: Observer, interrupted: Callable[[], int | 
 
 
 def _read(spec: Spec, plan: Plan, rows: Sequence[Rows]) -> str:
-    """Return what was read. Raises FatalError if rows are corrupt, and none may be a dead letter."""
+    """Return a note with the number of rows. Raises FatalError if rows are corrupt, and none may be a dead letter."""
     corrupt = [each for each in rows if each.corrupt]
     bad = sum(each.corrupt for each in corrupt)
     total = f"{sum(each.count for each in rows):,} rows of {plan.wording.count(len(plan.items))} were read"

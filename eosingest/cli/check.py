@@ -75,7 +75,7 @@ def _ask_spark(spec: Spec, renderer: Renderer) -> str:
 
 
 def _read(spec: Spec, renderer: Renderer) -> list[str]:
-    """Return notes on what was read. Raises the error with which a run would end before it sends anything."""
+    """Return notes on the files that were read. Raises the error with which a run would end before it sends anything."""
     from eosingest.app.read_check import read_source
 
     signals = Signals(renderer.line_from_signal_handler)

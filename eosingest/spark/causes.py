@@ -1,6 +1,6 @@
 """Finds why Spark failed, in one line: the innermost cause of a JVM error that has a readable message.
 
-Spark wraps the exception of a task or a reader: "Job aborted …", `FAILED_READ_FILE.NO_HINT`, an `UncheckedIOException`. The
+Spark wraps the exception of a task or a reader: "Job aborted …", an `UncheckedIOException`. The
 message that a user needs is at the bottom of the "Caused by" chain. failures.py makes our errors from it.
 """
 
@@ -13,8 +13,7 @@ _ERROR_CLASS = re.compile(r"\[(?!PYTHON_EXCEPTION\])([A-Z][A-Z0-9_]+(?:\.[A-Z0-9
 # A throwable as Java prints it: at the beginning of a line, after "Caused by:", or after py4j's ": ".
 _THROWABLE = re.compile(r"^(?:\s*Caused by: |: )?((?:[a-z]\w*\.)+[A-Z][\w$]*)(?:: (.*))?$")
 _ADVICE = " If necessary set"  # Spark's advice names a setting that the user may not change here
-OF_READERS = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")  # error classes of files that could not be read
-_WRAPPERS = (*OF_READERS, "_LEGACY_ERROR_TEMP_", "TASK_WRITE_FAILED")
+_WRAPPERS = ("FAILED_READ_FILE", "_LEGACY_ERROR_TEMP_", "TASK_WRITE_FAILED")
 _SPARK_WORDS = ("Job aborted", "org.apache.spark.SparkException")
 _SQLSTATE = re.compile(r"(?<=\.) *SQLSTATE: \w+$")
 _HDFS_NOISE = re.compile(r"file:(?://)?(?=/)")

@@ -27,8 +27,6 @@ from eosingest.spark.executor_errors import environment_error
 
 # Raised by calls of the JVM; py4j raises ConnectionError when it has no connection left.
 FROM_THE_JVM = (Py4JError, PySparkException, ConnectionError)
-BAD_HEADER = "CSV header does not conform to the schema"
-NAMES_AS_IN_THE_HEADER = "give source.schema the header's names in their order, or leave it out to have it inferred"
 _END_KNOWN_S = 2.0  # how long to wait for the exit status of a JVM whose py4j connection was lost
 _TOO_NEW = "getSubject is not supported"  # by Java 23 and newer; the Hadoop in pyspark 4.0 needs it (HADOOP-19212)
 _NO_SOCKET = "Connection refused"  # pyspark's text when the JVM no longer serves a job's result
@@ -36,6 +34,9 @@ _OF_A_READER = re.compile(r"\.ReaderError: (\{.*\})$", re.MULTILINE)
 _OF_READERS: dict[str, type[EosingestError]] = {
     known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
 }
+_OF_EXPRESSIONS = (
+    f"An expression is pinned in the middle of a job: with another one take a new job name{pins.from_scratch_hint()}"
+)
 _FROM_A_WORKER = "Traceback (most recent call last)"
 
 
@@ -105,7 +106,7 @@ def of_a_run(
         return EosingestError(
             f"the Spark job failed because of a bug in eosingest:\n{traced[-3000:]}", hint=f"{kept}{log}"
         )
-    reason = _reason(text)
+    reason = causes.innermost(text)
     if causes.out_of_memory(text):
         return FatalError(
             f"{items_named_in(text)}: the JVM's heap is too small for it: {reason}",
@@ -115,22 +116,14 @@ def of_a_run(
     environment = environment_error(text, kept)
     if environment is not None:
         return environment
-    if causes.is_lasting(text) or BAD_HEADER in text:
-        header = f"{NAMES_AS_IN_THE_HEADER}; or " if BAD_HEADER in text else ""
+    if causes.is_lasting(text):
         return FatalError(
             f"{items_named_in(text)}: the data could not be read or computed: {reason}",
             code="bad-data",
-            hint=f"{kept}; {header}correct the data and run again{_of_expressions(text)}{log}",
+            hint=f"{kept}; correct the data and run again. {_OF_EXPRESSIONS}{log}",
         )
     bug = bug_in_a_task(text, hint=f"{kept}{log}")
     return bug or IncompleteError(f"the Spark job failed: {reason}", code="spark-job", hint=f"{kept}; run again{log}")
-
-
-def _of_expressions(text: str) -> str:
-    """Return what to know of another expression; "" if a reader failed: no expression was computed."""
-    if any(wrapper in text for wrapper in causes.OF_READERS):
-        return ", or leave it out of the source"
-    return f". An expression is pinned in the middle of a job: with another one take a new job name{pins.from_scratch_hint()}"
 
 
 def in_words(error: EosingestError) -> str:
@@ -172,10 +165,3 @@ def bug_in_a_task(text: str, hint: str) -> EosingestError | None:
 def log_hint(log_file: Path | None) -> str:
     """Return the end of a hint that says where Spark's log is; "" if it went to stderr."""
     return f"; Spark's log: {log_file}" if log_file else ""
-
-
-def _reason(text: str) -> str:
-    """Return the reason in a Spark error: the innermost cause that has a message."""
-    if BAD_HEADER in text:
-        return " ".join(text[text.index(BAD_HEADER) :].split("CSV file:", 1)[0].split())
-    return causes.innermost(text)

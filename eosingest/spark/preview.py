@@ -16,7 +16,6 @@ from eosingest.records.decoded import decoded
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.report.model import ShownRecord
 from eosingest.spark import executors, failures, plan_checks
-from eosingest.spark.failures import BAD_HEADER, NAMES_AS_IN_THE_HEADER
 from eosingest.spark.job import SparkLauncher
 from eosingest.spark.record_columns import (
     CORRUPT,
@@ -88,11 +87,8 @@ class SparkPreviewer(SparkLauncher):
                 hint=f"nothing was sent; {again}{failures.log_hint(self._settings.log_file)}",
             )
         if explained.code == "bad-data":
-            wrong = "correct the data or the spec"
-            if BAD_HEADER in explained.message:
-                wrong = NAMES_AS_IN_THE_HEADER
-            hint = f"nothing was sent; {wrong}, and preview again{failures.log_hint(self._settings.log_file)}"
-            return FatalError(explained.message, code=explained.code, hint=hint)
+            again = f"correct the data or the spec, and preview again{failures.log_hint(self._settings.log_file)}"
+            return FatalError(explained.message, code=explained.code, hint=f"nothing was sent; {again}")
         return explained
 
 

@@ -133,7 +133,7 @@ class _Columns:
         return {name: kind for files, kind in kinds for name in files}
 
     def _of_data(self, types: StructType) -> StructType:
-        """Return the columns without those of folders, if files have columns by position; such a file has no folder's."""
+        """Return the columns without those of folders, if files have columns by position: these have no column of a folder."""
         if not any(footer.positional for footer in self.footers):
             return types
         folders = {each.name.lower() for each in self.folders.fields}

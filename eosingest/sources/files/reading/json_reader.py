@@ -120,7 +120,7 @@ def _texts(
         for lines in read_lines(content, replace(bounds, longest=sys.maxsize), separator):
             yield _in_utf_8(lines.values(separator), settings)
     else:
-        # Bytes that are not UTF-8 are kept: such a line is a corrupt row.
+        # Bytes that are not UTF-8 are kept: their line is a corrupt row.
         found = replace(settings.layout, errors="surrogateescape") if settings.is_utf_8 else settings.layout
         for block in blocks(iter(lambda: content.read(PIECE_BYTES), b""), found):
             yield [line.encode(errors="surrogateescape") for line in found.lines(block.text)]
