@@ -31,6 +31,7 @@ from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.orc_scan import OrcScan
 from eosingest.sources.files.reading.parquet_scan import ParquetScan
 from eosingest.sources.files.reading.read_settings import ReadSettings
+from eosingest.sources.files.reading.text_reader import LINE
 from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.reading.value_scan import ValueScan
 from eosingest.sources.files.reading.xml_scan import XmlScan
@@ -87,12 +88,15 @@ class Pending:
         return scan_of(self.read)
 
     def rows(self) -> list[Any]:
-        """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON.
+        """Return what Python's reader gives of the files, in this process and without Spark, as records have it in JSON;
+        lines of text as bytes.
 
         Raises FatalError for a corrupt row.
         """
         reader = self.scan.of(self.plan).reader
         batches = (batch for split in python_scan.planned_splits(self.plan) for batch in reader.read(split, None))
+        if self.read.format == "text":  # which may be no UTF-8
+            return [line for batch in batches for line in batch.column(LINE).view(pa.binary()).to_pylist()]
         found = [_as_json(row, pa.struct(list(batch.schema))) for batch in batches for row in batch.to_pylist()]
         corrupt = [row.pop(CORRUPT, None) for row in found]
         if any(text is not None for text in corrupt):
