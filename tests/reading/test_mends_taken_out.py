@@ -57,14 +57,13 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 class Switch:
     """A check, what takes it out, and how the ids of cases begin that it is for. `words`: and what they hold.
 
-    `conf` are settings of Spark that take it out. `spark`: without it nothing needs a JVM.
+    `spark`: without it nothing needs a JVM.
     """
 
     name: str
-    patch: Patch | None
+    patch: Patch
     prefixes: tuple[str, ...]
     words: tuple[str, ...] = ("",)
-    conf: tuple[tuple[str, str], ...] = ()
     spark: bool = True
 
 
@@ -311,19 +310,8 @@ def _finds(switch: Switch, folder: Path, patch: pytest.MonkeyPatch, spark: Lab |
     cases = _cases(switch)
     assert cases, "the switch is for no case of the table"
     assert _sent_wrong(cases, folder / "with", spark) == []
-    before = {}
-    if switch.patch is not None:
-        switch.patch(patch)
-    for key, value in switch.conf:
-        assert spark is not None
-        before[key] = spark.spark.conf.get(key, None)
-        spark.spark.conf.set(key, value)
-    try:
-        found = _sent_wrong(cases, folder / "without", spark)
-    finally:
-        for key, old in before.items():
-            assert spark is not None
-            spark.spark.conf.unset(key) if old is None else spark.spark.conf.set(key, old)
+    switch.patch(patch)
+    found = _sent_wrong(cases, folder / "without", spark)
     assert found, f"nothing of the table needs this check: {[case.id for case in cases]}"
     print(f"{switch.name}: {len(found)} of {len(cases)} cases sent wrong, the first: {found[0][:200]}")
 
