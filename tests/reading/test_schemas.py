@@ -10,7 +10,6 @@ import pytest
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
-from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.source import FileSource
 from tests.reading.test_parquet_orc_types import packed
@@ -73,7 +72,7 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
             (folder / name).write_bytes(content)
         source = FileSource(format=format, paths=[str(folder)], directory=folder, root=None, min_age_s=0)
         plan = make_plan(source, {}, 1 << 20, source.plan())
-        options = reader_options(format, _HEADER if format == "csv" else {}, has_schema=False)
+        options = _HEADER if format == "csv" else {}
         settings = ReadSettings(
             format=format,
             options=options,

@@ -15,7 +15,6 @@ import pytest
 from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.sources.files.bytes.text_blocks import BadTextError
-from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.formats.xml import document
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.formats.xml.document import Row, read_rows
@@ -219,7 +218,7 @@ def scanned(folder: Path, files: dict[str, bytes], schema: str = _SCHEMA, **reco
     options = {"rowTag": "row"}
     settings = ReadSettings(
         format="xml",
-        options=reader_options("xml", options, has_schema=True),
+        options=options,
         schema=schema,
         **{"where": None, "select": ("*",), "key": None, "value": "a", "headers": {}, "timestamp": None, **records},
     )

@@ -263,10 +263,6 @@ class FileTable(SourceTable):
             return self.root
         return "." if any(map(is_relative, self.path)) else "/"
 
-    def reader_options(self) -> dict[str, str]:
-        """Return the options for Spark's reader: the user's, and ours that follow from the format."""
-        return options.reader_options(self.format, self.options, has_schema=self.ddl is not None)
-
 
 def _paths(source: Mapping[str, Any]) -> list[Any]:
     paths = source.get("path")

@@ -22,7 +22,6 @@ from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats import options as file_options
-from eosingest.sources.files.formats.options import reader_options
 from eosingest.sources.files.formats.whole import is_one_value
 from eosingest.sources.files.reading.avro_scan import AvroScan
 from eosingest.sources.files.reading.csv_scan import CsvScan
@@ -160,7 +159,7 @@ def settings_of(asked: Asked) -> ReadSettings:
     options.update(FORMATS[asked.format].defaults_of(options))
     return ReadSettings(
         format=asked.format,
-        options=reader_options(asked.format, options, has_schema=asked.schema is not None),
+        options=dict(options),
         schema=asked.schema,
         where=asked.where,
         select=("*",),
@@ -217,7 +216,7 @@ class Lab:
         schema = settings.pop("schema", None)
         read = ReadSettings(
             format=format,
-            options=reader_options(format, options, has_schema=schema is not None),
+            options=dict(options),
             schema=schema,
             value=value,
             **{"where": None, "select": ("*",), "key": None, "headers": {}, "timestamp": None, **settings},

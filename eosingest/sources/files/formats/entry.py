@@ -49,10 +49,6 @@ def _nothing_refused(options: Mapping[str, str], has_schema: bool) -> Refusals:
     yield from ()
 
 
-def _as_given(options: Mapping[str, str], has_schema: bool) -> Mapping[str, str]:
-    return options
-
-
 def _none_of_ours(options: Mapping[str, str]) -> Mapping[str, str]:
     return {}
 
@@ -95,7 +91,6 @@ class FileFormat:
     drops_unknown: with a given schema, the reader drops fields that it does not name (unknown_fields.py finds them).
     is_whole: whether, with these options, a file is always one split, since no reader can begin inside of it.
     refused: the options, by names in lower case, that are refused for reasons other than the pattern of their values.
-    reader_options: the options for Spark's reader, derived from those of the spec.
     defaults_of: the options that are set if the spec does not set them.
     """
 
@@ -114,5 +109,4 @@ class FileFormat:
     schema_problems: Callable[[str, Mapping[str, str]], Iterator[str]] = _any_schema
     is_whole: Callable[[Mapping[str, str]], bool] = _cut_where_it_can_be
     refused: Callable[[Mapping[str, str], bool], Refusals] = _nothing_refused
-    reader_options: Callable[[Mapping[str, str], bool], Mapping[str, str]] = _as_given
     defaults_of: Callable[[Mapping[str, str]], Mapping[str, str]] = _none_of_ours

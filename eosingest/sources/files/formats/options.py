@@ -106,11 +106,6 @@ def _did_you_mean(key: str, known: Mapping[str, str]) -> str:
     return f'; did you mean "{known[close[0]]}"?' if close else f"; known are {', '.join(sorted(known.values()))}"
 
 
-def reader_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
-    """Return the options for Spark's reader: those of the spec, and those that the format adds."""
-    return dict(FORMATS[format_].reader_options(options, has_schema))
-
-
 def meaningful_options(format_: str, options: Mapping[str, str], *, has_schema: bool) -> dict[str, str]:
     """Return the options by meaning, sorted: without aliases, defaults, and options without effect under a given schema."""
     entry = FORMATS[format_]

@@ -27,7 +27,7 @@ def scan_of(table: Any, records: RecordSettings, conf: Mapping[str, str]) -> Sca
     """Make the scan of a spec's `[source]`."""
     read = ReadSettings(
         format=table.format,
-        options=table.reader_options(),
+        options=table.options,
         schema=table.ddl,
         refuses_unknown=table.unknown_fields == "error",
         inspects=table.inspect,
