@@ -1,23 +1,22 @@
 """Finds JSON documents (`multiLine = true`) that are damaged, before anything is sent.
 
 For the inspection (inspection.py), on the decoded text of whole_text.py. A document must be one object, or an array of objects,
-that Python's json accepts: it is read record by record, so that messages have a line and an element, and memory one record.
+that Python's json accepts: it is read record by record, so that messages have a line and an element.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, encoding_of
 from eosingest.sources.files.formats.json_names import NameTwiceError, once
 from eosingest.sources.files.formats.json_scan import half_pair
 from eosingest.sources.files.formats.unknown_fields import JsonFields, KnownFields
-from eosingest.sources.files.formats.whole_text import LONGEST_RECORD, decoded
+from eosingest.sources.files.formats.whole_text import decoded
 
 _WHITE = re.compile(r"[ \t\r\n]*")
-_LONGEST_WORD = 16  # of a token cut at the end of a piece: -Infinity, a decimal point, an escape
 _CUT = "Unterminated"  # Python's message for a string without an end
 _MULTI_LINE = "leave source.options.multiLine out if the file has one record a line"
 
@@ -30,7 +29,7 @@ def check_json(pieces: Iterable[bytes], options: Mapping[str, str], fields: Know
     lower = {name.lower(): value.lower() for name, value in options.items()}
     numbers = lower.get("allownonnumericnumbers") != "false"
     compared = JsonFields(fields) if fields is not None else None
-    reader = _Reader(decoded(pieces, encoding_of(options)), compared, allow_nan=numbers)
+    reader = _Reader("".join(decoded(pieces, encoding_of(options))), compared, allow_nan=numbers)
     begin = reader.next_character()
     if begin == "":
         raise reader.bad("there is no JSON document in it")
@@ -66,14 +65,13 @@ def _elements(reader: _Reader) -> None:
 
 
 class _Reader:
-    """Reads a text forwards, and keeps no more of it than the current record."""
+    """Reads a text forwards."""
 
-    def __init__(self, pieces: Iterator[str], fields: JsonFields | None, *, allow_nan: bool) -> None:
-        self._pieces = pieces
-        self._fields = fields
-        self._text = ""
+    def __init__(self, text: str, fields: JsonFields | None, *, allow_nan: bool) -> None:
+        self._text = text
         self._at = 0
-        self._line = 1
+        self._counted = 0, 1  # a place, and its line
+        self._fields = fields
         constant = float if allow_nan else _refused
         # Only the syntax of a number is checked here.
         self._decoder = json.JSONDecoder(
@@ -82,12 +80,8 @@ class _Reader:
 
     def next_character(self) -> str:
         """Return the next character that is no white space, "" at the end."""
-        while True:
-            self._at = _WHITE.match(self._text, self._at).end()  # type: ignore[union-attr]
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
+        self._at = _WHITE.match(self._text, self._at).end()  # type: ignore[union-attr]
+        return self._text[self._at : self._at + 1]
 
     def skip(self) -> None:
         """Skip a character."""
@@ -95,27 +89,18 @@ class _Reader:
 
     def record(self, what: str) -> None:
         """Skip an object. Raises BadTextError if there is no valid one."""
-        while True:
-            try:
-                found, end = self._decoder.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
-                cut = error.msg.startswith(_CUT) or error.pos > len(self._text) - _LONGEST_WORD
-                if cut and len(self._text) - self._at > LONGEST_RECORD:
-                    raise self.bad(f"{what} has more than {LONGEST_RECORD >> 20} MiB") from error
-                begin = self._at
-                if cut and self._more():
-                    continue
-                place = error.pos - begin + self._at
-                ends = error.msg.startswith(_CUT) or not self._text[place:].strip()
-                words = "the file ends inside of it" if ends else error.msg[0].lower() + error.msg[1:]
-                raise self.bad(f"{what} is no JSON: {words}", at=place) from error
-            except RecursionError as error:
-                raise self.bad(f"{what} is nested too deep") from error
-            except _NoNumberError as error:
-                raise self.bad(f"{what} is no JSON: {error}") from error
-            except NameTwiceError as error:
-                raise self.bad(f"{what}: {error}") from error
-            break
+        try:
+            found, end = self._decoder.raw_decode(self._text, self._at)
+        except json.JSONDecodeError as error:
+            ends = error.msg.startswith(_CUT) or not self._text[error.pos :].strip()
+            words = "the file ends inside of it" if ends else error.msg[0].lower() + error.msg[1:]
+            raise self.bad(f"{what} is no JSON: {words}", at=error.pos) from error
+        except RecursionError as error:
+            raise self.bad(f"{what} is nested too deep") from error
+        except _NoNumberError as error:
+            raise self.bad(f"{what} is no JSON: {error}") from error
+        except NameTwiceError as error:
+            raise self.bad(f"{what}: {error}") from error
         half = half_pair(self._text, self._at, end)
         if half is not None:
             raise self.bad(
@@ -123,28 +108,20 @@ class _Reader:
                 hint="correct the text, or move the file away",
             )
         if self._fields is not None:
-            self._fields.in_record(found, self._line + self._text.count("\n", 0, self._at))
+            self._fields.in_record(found, self._line(self._at))
         self._at = end
 
     def bad(self, message: str, *, at: int | None = None, hint: str = "") -> BadTextError:
         """Return the error for the current position, or for `at`."""
         place = self._at if at is None else at
         shown = self._text[place : place + 40].split("\n")[0].strip()
-        line = self._line + self._text.count("\n", 0, place)
-        return BadTextError(f"{message}: {shown}" if shown else message, line=line, hint=hint)
+        return BadTextError(f"{message}: {shown}" if shown else message, line=self._line(place), hint=hint)
 
-    def _more(self) -> bool:
-        """Drop the text before the current position, and at least double the rest of it; return False at the end."""
-        self._line += self._text.count("\n", 0, self._at)
-        found = [self._text[self._at :]]
-        wanted, length = max(len(found[0]), 1), 0
-        for piece in self._pieces:
-            found.append(piece)
-            length += len(piece)
-            if length >= wanted:
-                break
-        self._text, self._at = "".join(found), 0
-        return length > 0
+    def _line(self, place: int) -> int:
+        """Return the line of a place, which is after those of earlier calls: a document may have millions of records."""
+        begin, line = self._counted
+        self._counted = place, line + self._text.count("\n", begin, place)
+        return self._counted[1]
 
 
 class _NoNumberError(ValueError):
