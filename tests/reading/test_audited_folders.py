@@ -35,15 +35,9 @@ def test_an_audit_finds_what_a_run_decodes_wrong(tmp_path: Path, format: str, ki
         batches = (batch for split in planned_splits(plan) for batch in reader.read(split, None))
         return sorted((row["b+ %c"], row["k"]) for batch in batches for row in batch.to_pylist())
 
-    def audited(scan: FilesInPython) -> Any:
-        spark: Any = None
-        scan_of_audit, whole, others = scan.for_audit(spark, plan, 1, by_another_reader=True)
-        assert whole is plan and others is None
-        return scan_of_audit
-
     run, wrong = kind(read, read), kind(read, read, decode=lambda text: text)
     expected = [(f"{number:02}", value) for number, value in enumerate(FOLDERS)]
-    assert values(run) == values(audited(run)) == values(audited(wrong)) == expected
+    assert values(run) == values(run.for_audit()) == values(wrong.for_audit()) == expected
     assert values(wrong) != expected
 
 

@@ -286,7 +286,7 @@ def test_damage_is_found_before(tmp_path: Path) -> None:
     (tmp_path / "plain.json").write_bytes(text_of("json", 10))
     source = FileSource(format="json", paths=["*"], directory=tmp_path, root=None, min_age_s=0)
     plan = make_plan(source, {}, 25_000, source.plan())
-    read: Any = SimpleNamespace(format="json", options={}, schema=None)
+    read: Any = SimpleNamespace(format="json", options={}, schema=None, inspects=True)
     with pytest.raises(FatalError) as caught:
         inspect_pending(None, read, plan, as_lines=False, slots=2)
     assert caught.value.code == "bad-data"

@@ -327,7 +327,7 @@ def _many_files() -> Iterator[Case]:
 def _by_place() -> Iterator[Case]:
     """Old Hive's files have no names of columns."""
     hive = packed("orc", pa.table({"_col0": [1], "_col1": ["x"]}))
-    words = "are read by their place, whatever the schema calls them"
+    words = "are read by their place, and not by the names of the schema"
     rows = ({"a": 1, "b": "x"},)
     yield Case("orc/place/names", "orc", one("a.x", hive), schema="a BIGINT, b STRING", expected=rows, habit=words)
     yield Case("orc/place/none", "orc", one("a.x", hive))
