@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import StructType
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.offsets.record import OffsetRecord
@@ -18,8 +19,11 @@ from eosingest.protocol.task_contract import Batch, Signal, SplitEnd
 from eosingest.records import checksum
 from eosingest.sources.files.bytes import lines
 from eosingest.sources.files.reading import line_reader
+from eosingest.sources.files.reading.folder_columns import FolderColumns
+from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.line_reader import LineReader
 from eosingest.sources.files.reading.read_settings import ReadSettings
+from eosingest.sources.files.reading.text_reader import TextReader
 from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.direct import DirectInputs, _bounds, deal
@@ -38,6 +42,9 @@ LINES = ReadSettings(
     headers={},
     timestamp=None,
 )
+
+
+JSON = StructType().add("n", "long")
 
 
 def plan_of(folder: Path, split_size: int = 100) -> Plan:
@@ -253,6 +260,24 @@ def test_what_cannot_be_read_now_is_no_bad_data(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(line_reader, "decompressed", fails)
     with pytest.raises(OSError, match="Input/output error"):
         all_of(reading(splits))
+
+
+@pytest.mark.parametrize("reader", [TextReader(None, FolderColumns()), JsonReader(JSON, JsonSettings.of({}))])
+def test_no_rows_of_content_that_is_written_while_a_file_is_read(
+    tmp_path: Path, reader: TextReader | JsonReader
+) -> None:
+    """Breaks when they are sent before the end of the split shows that the file has changed."""
+    path = tmp_path / "a"
+    path.write_bytes(b'{"n":1}\n' * 1_000_000)
+    (split,) = dealt(tmp_path, split_size=1 << 30)[0]
+    batches = reader.read(split, None)
+    seen = {str(value) for value in next(batches).column(0).unique().to_pylist()}
+    with path.open("r+b") as file:
+        file.write(b'{"n":2}\n' * 1_000_000)
+    with pytest.raises(ChangedError, match="changed after it was listed"):
+        for batch in batches:
+            seen |= {str(value) for value in batch.column(0).unique().to_pylist()}
+    assert len(seen) == 1
 
 
 @pytest.mark.parametrize("name", ["a.gz", "a.zst", "a.lz4"])

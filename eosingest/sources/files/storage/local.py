@@ -4,9 +4,36 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BufferedReader, FileIO
+from typing import Any
 
-from eosingest.sources.files.storage.port import Stored
+from eosingest.sources.files.storage.port import NotAsListedError, Stored
+
+_BUFFER_BYTES = 64 << 10
+
+
+class _ListedFile(FileIO):
+    """A file whose bytes are returned only while it is as listed. Raises NotAsListedError."""
+
+    def __init__(self, file: Stored) -> None:
+        super().__init__(file.path, "rb")
+        self._listed = file
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read bytes; those of a file that was edited meanwhile are not returned."""
+        count = super().readinto(buffer)
+        self._check()
+        return count
+
+    def readall(self) -> bytes:
+        """Read the rest of the file; see `readinto`."""
+        found = super().readall()
+        self._check()
+        return found or b""
+
+    def _check(self) -> None:
+        if not is_as_listed(self._listed, os.fstat(self.fileno())):
+            raise NotAsListedError(self._listed.path)
 
 
 @dataclass(frozen=True)
@@ -15,7 +42,7 @@ class LocalStorage:
 
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
         """Open the file; see `port.Storage`."""
-        return open(file.path, "rb")
+        return BufferedReader(_ListedFile(file), _BUFFER_BYTES)
 
     def is_changed(self, file: Stored, opened: BufferedReader) -> bool:
         """Say whether an open file has another length or modification time than listed."""
