@@ -117,7 +117,6 @@ timestamp = "ts"
 [record.headers]
 id = "CAST(id AS STRING)"
 note = "note"
-file = "_metadata.file_name"
 raw = "X'00FF80'"
 """
 
@@ -167,7 +166,7 @@ def check_record(record: Record, row: Row, started_ms: int) -> None:
     """Key, value, headers, timestamp and partition, byte for byte."""
     assert record.key == encoded(row.key)
     assert record.value == encoded(row.value)
-    assert [name for name, _ in record.headers] == ["file", "id", "note", "raw"]
+    assert [name for name, _ in record.headers] == ["id", "note", "raw"]
     assert header(record, "note") == encoded(row.note)
     assert header(record, "raw") == b"\x00\xff\x80"
     if row.millis is None:
