@@ -83,12 +83,12 @@ def not_taken(master: str, log_file: Path | None, seconds: float) -> TemporaryEr
 def of_a_run(
     error: Exception,
     process: Any,
-    items_named_in: Callable[[str], str],
+    items: Callable[[], str],
     log_file: Path | None,
 ) -> EosingestError:
     """Make the error for a failed Spark step or job of a run: bad data is fatal, most other failures may be retried.
 
-    `process` is Spark's JVM, None if we did not start it; `items_named_in` returns the items that an error text is about.
+    `process` is Spark's JVM, None if we did not start it; `items` returns the names of those that were to be read.
     """
     text = causes.text_of(error)
     log = log_hint(log_file)
@@ -109,7 +109,7 @@ def of_a_run(
     reason = causes.innermost(text)
     if causes.out_of_memory(text):
         return FatalError(
-            f"{items_named_in(text)}: the JVM's heap is too small for it: {reason}",
+            f"{items()}: the JVM's heap is too small for it: {reason}",
             code="out-of-memory",
             hint=f'{kept}; give it more, [spark] conf = {{ "spark.driver.memory" = "4g" }}, and run again{log}',
         )
@@ -118,7 +118,7 @@ def of_a_run(
         return environment
     if causes.is_lasting(text):
         return FatalError(
-            f"{items_named_in(text)}: the data could not be read or computed: {reason}",
+            f"{items()}: the data could not be read or computed: {reason}",
             code="bad-data",
             hint=f"{kept}; correct the data and run again. {_OF_EXPRESSIONS}{log}",
         )

@@ -10,7 +10,7 @@ from json import loads
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from eosingest.errors import EosingestError, FatalError
+from eosingest.errors import EosingestError, FatalError, listed
 from eosingest.host import interruptible
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.driver_contract import Prepared
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eosingest.spark.reading import Reading
 
 _CANCEL_WAIT_S = 4.0
+_NAMED_AT_MOST = 10
 _CANCEL_EVERY_S = 0.5
 
 
@@ -213,8 +214,8 @@ class SparkLauncher:
     def _explain(self, error: Exception) -> EosingestError:
         """Make the error for the job's failure: bad data is fatal, most other failures may be retried."""
         process = self._spark and self._spark.process
-        return failures.of_a_run(error, process, self._blamed, self._settings.log_file)
+        return failures.of_a_run(error, process, self._pending_items, self._settings.log_file)
 
-    def _blamed(self, text: str) -> str:
+    def _pending_items(self) -> str:
         assert self._plan is not None, "nothing is read without a plan"
-        return self._settings.scan.items_named_in(self._plan, text)
+        return listed([entry.item.name for entry in self._plan.pending_items], _NAMED_AT_MOST)

@@ -21,7 +21,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from eosingest.errors import EosingestError, FatalError, TemporaryError, listed
+from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.protocol.source import Item
@@ -132,10 +132,6 @@ class PythonScan:
     def for_audit(self) -> Scan:
         """Return this scan: there is only one reader."""
         return self
-
-    def items_named_in(self, plan: Plan, text: str) -> str:
-        """Name the pending items; the reader's own errors name theirs."""
-        return listed([entry.item.name for entry in plan.pending_items], 10)
 
 
 def arrow_schema(types: StructType) -> pa.Schema:

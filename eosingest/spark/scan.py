@@ -103,9 +103,6 @@ class Scan(Protocol):
     def for_audit(self) -> Scan:
         """Return the scan by which an audit reads: by another reader than a run's, if the kind has one."""
 
-    def items_named_in(self, plan: Plan, text: str) -> str:
-        """Name the item that the `text` of a Spark error is about, or all items that it may be about."""
-
 
 @runtime_checkable
 class ReadWithoutSpark(Scan, Protocol):

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from eosingest.errors import listed
 from eosingest.protocol.plan import Plan
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.scan import Direct, Scan, Tasks
@@ -48,7 +47,3 @@ class ScanOfPlan(ABC):
     def for_audit(self) -> Scan:
         """Return this scan: there is only one reader."""
         return self
-
-    def items_named_in(self, plan: Plan, text: str) -> str:
-        """Name the pending items; the reader's own errors name theirs."""
-        return listed([entry.item.name for entry in plan.pending_items], 10)

@@ -255,7 +255,7 @@ def test_what_a_reader_raises_in_spark(
     reading = frame_reading(PythonScan(BARE, Rows(error), COLUMNS), BARE, spark(), two_splits(), None, 2)
     with pytest.raises(PySparkException) as raised:
         reading.records.collect()
-    explained = failures.of_a_run(raised.value, None, lambda text: "a", None)
+    explained = failures.of_a_run(raised.value, None, lambda: "a", None)
     assert (type(explained), explained.code) == (kind, code)
 
 

@@ -86,6 +86,6 @@ def test_what_comes_again_is_told_from_what_may_not(text: str, lasting: bool) ->
 
 def test_a_hint_speaks_of_pinned_expressions() -> None:
     error = failures.of_a_run(
-        PySparkException("[CAST_INVALID_INPUT] The value 'x' cannot be cast to INT."), None, lambda said: "a", None
+        PySparkException("[CAST_INVALID_INPUT] The value 'x' cannot be cast to INT."), None, lambda: "a", None
     )
     assert "An expression is pinned" in error.hint

@@ -93,9 +93,9 @@ def test_a_jvm_that_is_gone_is_said(error: Exception) -> None:
 
 def test_a_jvm_of_spark_submit_is_not_ours_to_look_after() -> None:
     """Breaks when a bad expression under spark-submit is exit 3, since the thread that explains it dies."""
-    scan = SimpleNamespace(items_named_in=lambda plan, text: "a")
-    made = SparkLauncher(cast(Any, SimpleNamespace(log_file=None, scan=scan)))
-    made._spark, made._plan = SimpleNamespace(process=None), cast(Any, "a plan")
+    made = SparkLauncher(cast(Any, SimpleNamespace(log_file=None)))
+    pending = SimpleNamespace(item=SimpleNamespace(name="a"))
+    made._spark, made._plan = SimpleNamespace(process=None), cast(Any, SimpleNamespace(pending_items=[pending]))
     explained = made._explain(Py4JError("java: [CAST_INVALID_INPUT] The value 'x' cannot be cast"))
     assert (explained.exit_code, explained.code) == (7, "bad-data")
 
