@@ -121,7 +121,7 @@ def _spec_text(named: str, spec: Path) -> tuple[str, tuple[str, ...]]:
     data = data_file(named)
     found = sniff(data)
     is_local = isinstance(data, Path)
-    notes = [*found.notes]
+    notes = list(found.notes)
     unknown = _unknown_fields(found)
     if not found.whole:
         notes.append(_NOT_WHOLE + (_LATE_FIELDS if unknown == "error" else ""))

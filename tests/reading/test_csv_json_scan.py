@@ -29,12 +29,12 @@ def pieces(data: bytes, size: int) -> Iterator[bytes]:
     return (data[at : at + size] for at in range(0, len(data), size))
 
 
-def found(format: str, data: bytes, options: dict[str, str], first_split: int | None = None) -> BadTextError | None:
+def found(format: str, data: bytes, options: dict[str, str]) -> BadTextError | None:
     """Return what is wrong, the same in pieces of whatever size."""
     seen: list[BadTextError | None] = []
     for size in (BIG, 7, 1):
         try:
-            check_text(pieces(data, size), format, options, first_split)
+            check_text(pieces(data, size), format, options)
             seen.append(None)
         except BadTextError as bad:
             seen.append(bad)
@@ -294,7 +294,7 @@ def test_names_that_are_there_twice_far_down() -> None:
         options = {"lineSep": ";\n"} if end == b";\n" else {}
         data = good.replace(b"\n", end) + b"{'n':1,'n':2}".replace(b"'", b'"' if end != b"\r" else b"'")
         with pytest.raises(BadTextError, match='an object has the name "n" twice') as raised:
-            check_text(pieces(data, BIG), "json", options, None)
+            check_text(pieces(data, BIG), "json", options)
         assert raised.value.line == 100_001
 
 

@@ -224,7 +224,7 @@ def test_csv_as_pythons_reader_reads_it(tmp_path: Path, escape: str, split_size:
             path = tmp_path / f"{columns}-{number}.csv"
             path.write_bytes(data)
             try:
-                check_text([data], "csv", options, None)
+                check_text([data], "csv", options)
             except BadTextError:
                 refused += 1
                 continue

@@ -22,7 +22,7 @@ MAP = "m MAP<STRING, STRUCT<a: STRING>>, d DATE NOT NULL COMMENT 'x'"
 def unknown(schema: str, lines: Sequence[str], options: dict[str, str] | None = None) -> tuple[str, int] | None:
     """Return the fields that a check of these lines names, and the line."""
     try:
-        check_text(["\n".join(lines).encode() + b"\n"], "json", options or {}, None, fields=known_fields(schema))
+        check_text(["\n".join(lines).encode() + b"\n"], "json", options or {}, fields=known_fields(schema))
     except BadTextError as bad:
         assert 'unknown_fields = "ignore"' in bad.hint
         return bad.message.partition(": ")[2], bad.line or 0

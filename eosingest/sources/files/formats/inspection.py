@@ -127,8 +127,7 @@ def inspect(
             if check is not None:
                 check(pieces)
             elif needs_text_check(format):
-                first_split, from_start = split_size if _is_cut(file, split_size) else None, part.start == 0
-                begun = check_text(pieces, format, options, first_split, from_start=from_start, fields=fields)
+                begun = check_text(pieces, format, options, from_start=part.start == 0, fields=fields)
                 if not begun and part != WHOLE:  # the content begins in a later part, which cannot know that
                     return inspect(file, format, options, split_size, fields=fields)
             length = sum(map(len, pieces))

@@ -31,16 +31,14 @@ def check_text(
     pieces: Iterable[bytes],
     format: str,
     options: Mapping[str, str],
-    first_split: int | None,
     *,
     from_start: bool = True,
     fields: KnownFields | None = None,
 ) -> bool:
-    """Check a file's pieces. Raises BadTextError for the first text that Spark would misread.
+    """Check a file's pieces. Raises BadTextError for the first text that is not exactly rows.
 
-    `first_split` is the length in bytes of the first of several splits, None if the file has only one. Not `from_start`: the
-    pieces are a later part of the file, and lines are counted from there. Returns whether the first line of JSON was
-    in the pieces. `fields`: see `JsonScan`.
+    Not `from_start`: the pieces are a later part of the file, and lines are counted from there. Returns whether the first line
+    of JSON was in the pieces. `fields`: see `JsonScan`.
     """
     if format == "json" and is_whole(format, options):
         check_json(pieces, options, fields)

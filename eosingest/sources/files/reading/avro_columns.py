@@ -33,13 +33,11 @@ from pyspark.sql.types import (
     MapType,
     NullType,
     StringType,
-    StructField,
-    StructType,
     TimestampNTZType,
     TimestampType,
 )
 
-from eosingest.sources.files.reading.columnar import Stored, Unreadable
+from eosingest.sources.files.reading.columnar import Stored, Unreadable, kind_of
 
 KEY, VALUE = "k", "v"  # the fields of an entry of a map, in a wire schema
 _MOST_DIGITS = 38
@@ -184,7 +182,7 @@ class _Parser:
         if len({part.name for part in parts}) < len(parts):
             raise SchemaError(f"its schema is not valid: {full} has two fields of one name")
         fields = [{"name": f"f{place}", "type": part.wire} for place, part in enumerate(parts)]
-        found = _nested(name, parts, _struct, "record", {"type": "record", "name": own, "fields": fields})
+        found = _nested(name, parts, None, "record", {"type": "record", "name": own, "fields": fields})
         found = replace(found, empty=all(part.empty for part in parts))
         self._named[full] = replace(found, wire=own)
         return found
@@ -193,13 +191,13 @@ class _Parser:
         element = self.column("element", schema["items"], space)
         if element.empty:  # a damaged length would be any number of elements
             raise SchemaError("its schema has an array of elements without bytes")
-        return _nested(name, [element], _list_of, "array", {"type": "array", "items": element.wire})
+        return _nested(name, [element], ArrayType, "array", {"type": "array", "items": element.wire})
 
     def _map(self, name: str, schema: Any, space: str) -> AvroColumn:
         key, value = self.column("key", "string", space), self.column("value", schema["values"], space)
         fields = [{"name": KEY, "type": key.wire}, {"name": VALUE, "type": value.wire}]
         entry = {"type": "record", "name": self._new_name(), "fields": fields}
-        return _nested(name, [key, value], _map_of, "map", {"type": "array", "items": entry})
+        return _nested(name, [key, value], MapType, "map", {"type": "array", "items": entry})
 
     def _union(self, name: str, schema: Sequence[Any], space: str) -> AvroColumn:
         """Return the only type in it that is not null, the wider one of two numbers, or a struct of all (member0, …)."""
@@ -210,7 +208,7 @@ class _Parser:
             return replace(found, wire=[*(each.wire for each in branches), *self._wrong_places()], empty=False)
         wires = [each.wire if each.form == "null" else self._wrapped(each, some.index(each)) for each in branches]
         members = [replace(each, name=f"member{place}") for place, each in enumerate(some)]
-        return _nested(name, members, _struct, "union", [*wires, *self._wrong_places()])
+        return _nested(name, members, None, "union", [*wires, *self._wrong_places()])
 
     def _wrapped(self, branch: AvroColumn, place: int) -> Any:
         """Return a wire schema whose values say which one of a union's types they are of."""
@@ -225,24 +223,8 @@ def _full_name(name: str, space: str) -> str:
     return name if "." in name or not space else f"{space}.{name}"
 
 
-def _struct(names: Sequence[str], *kinds: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in zip(names, kinds, strict=True)])
-
-
-def _list_of(_: Sequence[str], element: DataType) -> ArrayType:
-    return ArrayType(element)
-
-
-def _map_of(_: Sequence[str], key: DataType, value: DataType) -> MapType:
-    return MapType(key, value)
-
-
 def _nested(name: str, parts: list[AvroColumn], make: Any, form: str, wire: Any) -> AvroColumn:
-    """Return a column with parts, which is unreadable if one of them is."""
-    unread = [each.kind for each in parts if isinstance(each.kind, Unreadable)]
-    kinds = [each.kind for each in parts if isinstance(each.kind, DataType)]
-    kind = Unreadable(unread[0].words) if unread else make([each.name for each in parts], *kinds)
-    return AvroColumn(name, kind, tuple(parts), form=form, wire=wire)
+    return AvroColumn(name, kind_of(parts, make), tuple(parts), form=form, wire=wire)
 
 
 def _wider_number(some: Sequence[AvroColumn]) -> AvroColumn | None:

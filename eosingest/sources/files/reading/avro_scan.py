@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from eosingest.protocol.plan import Plan
 from eosingest.sources.files.bytes.codecs import DamagedError
 from eosingest.sources.files.formats import avro_container
 from eosingest.sources.files.reading.avro_columns import SchemaError, record_of
@@ -19,17 +18,11 @@ from eosingest.sources.files.reading.columnar_reader import Source
 from eosingest.sources.files.reading.columnar_scan import ColumnarScan, FileColumns
 from eosingest.sources.files.reading.columnar_values import rules_of
 from eosingest.sources.files.reading.folder_columns import FolderColumns
-from eosingest.sources.files.reading.inspect_files import inspect_pending
-from eosingest.spark.scan import Tasks
 
 
 @dataclass(frozen=True)
 class AvroScan(ColumnarScan):
     """How Avro files are read."""
-
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
-        """See `inspect_files.inspect_pending`."""
-        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def footers(self) -> AvroHeaders:
         """Return the reader of headers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,18 +47,20 @@ class Stored:
 
 
 def nested(name: str, parts: list[Stored], make: Any = None) -> Stored:
-    """Return a column of these parts: a struct, or what `make` makes of their types. It is unreadable if one part is."""
+    """Return a column of these parts (`kind_of`)."""
+    return Stored(name, kind_of(parts, make), tuple(parts))
+
+
+def kind_of(parts: Sequence[Stored], make: Any = None) -> DataType | Unreadable:
+    """Return the type of a column with parts: a struct, or what `make` makes of theirs. It is unreadable if one part is."""
     unread = [part.kind for part in parts if isinstance(part.kind, Unreadable)]
     if unread:
-        return Stored(name, Unreadable(unread[0].words), tuple(parts))
-    if make is not None:
-        return Stored(name, make(*(part.kind for part in parts)), tuple(parts))
-    return Stored(name, StructType([StructField(part.name, _known(part)) for part in parts]), tuple(parts))
-
-
-def _known(part: Stored) -> DataType:
-    assert not isinstance(part.kind, Unreadable), part
-    return part.kind
+        return Unreadable(unread[0].words)
+    kinds: list[Any] = [part.kind for part in parts]
+    if make is None:
+        return StructType([StructField(part.name, kind) for part, kind in zip(parts, kinds, strict=True)])
+    made: DataType = make(*kinds)
+    return made
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,14 @@ class Footer:
     """
 
     files: tuple[str, ...]
-    columns: Mapping[str, DataType | Unreadable]
+    stored: tuple[Stored, ...]
     positional: bool = False
     packed: Mapping[str, str] = field(default_factory=dict)  # columns with a codec that no reader here has
-    stored: tuple[Stored, ...] = ()
+
+    @property
+    def columns(self) -> Mapping[str, DataType | Unreadable]:
+        """The type of each column in Spark SQL, in the order of the files."""
+        return {column.name: column.kind for column in self.stored}
 
     @property
     def example(self) -> str:

@@ -61,11 +61,6 @@ class ColumnarScan(FilesInPython):
     """How such files are read, in a Spark with the spec's `conf`."""
 
     @property
-    def infers_schema(self) -> bool:  # type: ignore[override]
-        """Whether the spec gives no schema."""
-        return self.read.schema is None
-
-    @property
     def case(self) -> bool:
         """Whether names are case-sensitive."""
         return is_set(self.conf, CASE)
@@ -212,10 +207,9 @@ def _footers(files: tuple[SourceFile, ...], scan: ColumnarScan) -> list[Footer]:
     return [
         Footer(
             tuple(names),
-            {column.name: column.kind for column in columns.stored},
+            columns.stored,
             positional=columns.positional,
             packed=dict(columns.packed),
-            stored=columns.stored,
         )
         for columns, names in groups.values()
     ]

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pyspark.sql import SparkSession
 from pyspark.sql.types import CharType, DataType, StringType, StructField, StructType, VarcharType
 
-from eosingest.errors import EosingestError, FatalError, SpecError, listed
+from eosingest.errors import FatalError, SpecError, listed
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.csv_header import first_row, names_of
 from eosingest.sources.files.formats.csv_rows import Dialect
@@ -22,35 +22,23 @@ from eosingest.sources.files.reading import csv_schema
 from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, is_set
-from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.files_in_python import CASE, is_set
+from eosingest.sources.files.reading.inferring_scan import InferringScan
 from eosingest.sources.files.reading.planned_files import pending_files
-from eosingest.sources.files.reading.schema_drift import refuse_outgrown, too_much_to_infer_again
+from eosingest.sources.files.reading.schema_drift import refuse_outgrown
 from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.reading.typed_text import arrow_type
-from eosingest.spark.python_scan import PythonRows, PythonScan, planned_splits
+from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
-from eosingest.spark.scan import Direct, Tasks
-from eosingest.spec.expressions import quote_name
+from eosingest.spark.scan import Direct
 
 _AT_A_TIME = 16  # headers
-_INFERENCE_MAX_BYTES = 1 << 30
-_TASKS_PER_SLOT = 4
 _NAMED_AT_MOST = 10
 
 
 @dataclass(frozen=True)
-class CsvScan(FilesInPython):
+class CsvScan(InferringScan):
     """How CSV files are read, in a Spark with the spec's `conf`."""
-
-    @property
-    def infers_schema(self) -> bool:  # type: ignore[override]
-        """Whether the spec gives no schema."""
-        return self.read.schema is None
-
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
-        """See `inspect_files.inspect_pending`."""
-        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def direct(self, plan: Plan) -> Direct | None:
         """See `PythonScan.direct`; None too if no schema is given, or if names are case-sensitive: Spark decides then."""
@@ -60,8 +48,7 @@ class CsvScan(FilesInPython):
         """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
         if self.read.schema is not None:
             return
-        if plan.size_to_read > _INFERENCE_MAX_BYTES:
-            raise too_much_to_infer_again()
+        self.refuse_to_infer_again(plan)
         names, before = self._names(plan), from_ddl(pinned)
         by_file = self._kinds(spark, plan, names)
         known = {each.name: each.dataType for each in before.fields}
@@ -82,10 +69,6 @@ class CsvScan(FilesInPython):
         given = self.read.schema if schema is None else schema
         columns = self._given(given) if given is not None else self._inferred(spark, plan)
         return self._with(plan, columns).frame(spark, plan, schema, most_tasks, resumed=resumed)
-
-    def without_spark(self, plan: Plan) -> PythonScan | None:
-        """See `scan.ReadWithoutSpark`."""
-        return None if self.read.schema is None else self.of(plan)
 
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the given schema's columns, followed by those of the folders."""
@@ -175,30 +158,16 @@ class CsvScan(FilesInPython):
         names = self._names(plan)
         if self.read.options.get("inferSchema", "true").lower() == "false":
             return StructType([StructField(name, StringType()) for name in names])
-        if plan.size_to_read > _INFERENCE_MAX_BYTES:
-            first = self._types(names).of(planned_splits(plan)[0], blocks=1)
-            columns = ", ".join(
-                f"{quote_name(each.name)} {each.dataType.simpleString().upper()}" for each in _struct(names, first)
-            )
-            raise SpecError(
-                f"source.schema is missing, and to infer it the run would read {plan.size_to_read >> 20} MiB twice",
-                code="schema-needed",
-                hint=f'this is what the first rows look like; check it and put it into the spec:\nschema = "{columns}"',
-            )
+        self.refuse_to_infer(plan, lambda split: _struct(names, self._types(names).of(split, blocks=1)))
         found = self._kinds(spark, plan, names)
         return _struct(names, csv_schema.merged(found.values(), len(names)))
 
     def _kinds(self, spark: SparkSession, plan: Plan, names: Sequence[str]) -> dict[str, tuple[Kind | None, ...]]:
         """Return the kinds of the columns of each pending file, read by tasks."""
-        splits, context = planned_splits(plan), spark.sparkContext
-        tasks = max(1, min(len(splits), _TASKS_PER_SLOT * context.defaultParallelism))
-        found: dict[str, tuple[Kind | None, ...]] = {}
-        for result in context.parallelize(splits, tasks).mapPartitions(self._types(names)).collect():
-            if isinstance(result, EosingestError):
-                raise result
-            name, kinds = result
-            found[name] = csv_schema.merged((found.get(name, kinds), kinds), len(names))
-        return found
+        width = len(names)
+        return self.seen_by_file(
+            spark, plan, self._types(names), lambda one, other: csv_schema.merged((one, other), width)
+        )
 
     def _types(self, names: Sequence[str]) -> CsvTypes:
         return CsvTypes(self.read.options, self._columns([StructField(name, StringType()) for name in names]))

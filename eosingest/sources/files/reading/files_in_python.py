@@ -14,15 +14,17 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.xml.schema import SchemaError, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns
+from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.python_scan import PythonScan, name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Scan
+from eosingest.spark.scan import Scan, Tasks
 from eosingest.spark.scan_of_plan import ScanOfPlan
 from eosingest.spec.ddl import Field, Type
 
@@ -41,6 +43,15 @@ class FilesInPython(ScanOfPlan):
     recursive: bool = False
     decode: Callable[[str], str] = decoded
     conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def infers_schema(self) -> bool:  # type: ignore[override]
+        """Whether the format has no fixed columns, and the spec gives no schema."""
+        return self.read.schema is None and FORMATS[self.read.format].columns is None
+
+    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
+        """See `inspect_files.inspect_pending`."""
+        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def for_audit(self) -> Scan:
         """Return the scan with another decoder of folders' names."""

@@ -181,7 +181,7 @@ def _has_raw(kind: DataType) -> bool:
 
 
 def raw_decoder(kind: DataType) -> Callable[[Raw], Any]:
-    """Return a function that decodes a field of such a dict, as in lenient rows. It raises one of `REJECTED`."""
+    """Return a function that decodes a field of a dict of raw values, as in lenient rows. It raises one of `REJECTED`."""
     decoder = msgspec.json.Decoder(_optional(kind, _LENIENT))
     return lambda value: decoder.decode(value)
 

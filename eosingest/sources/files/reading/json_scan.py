@@ -11,48 +11,35 @@ from dataclasses import dataclass, replace
 from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
-from eosingest.errors import EosingestError, SpecError
+from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.reading.exact_types import type_words
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, ddl_of, is_set
-from eosingest.sources.files.reading.inspect_files import inspect_pending
+from eosingest.sources.files.reading.files_in_python import CASE, ddl_of, is_set
+from eosingest.sources.files.reading.inferring_scan import InferringScan
 from eosingest.sources.files.reading.json_decoder import unread_type
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.json_schema import Inference, JsonTypes, Seen, refuse_alike, struct_of
-from eosingest.sources.files.reading.schema_drift import refuse_outgrown, too_much_to_infer_again
+from eosingest.sources.files.reading.schema_drift import refuse_outgrown
 from eosingest.sources.files.reading.schema_types import from_ddl
-from eosingest.spark.python_scan import PythonRows, PythonScan, planned_splits
+from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
-from eosingest.spark.scan import Direct, Tasks
+from eosingest.spark.scan import Direct
 from eosingest.spec.expressions import quote_name
-
-_INFERENCE_MAX_BYTES = 1 << 30
-_TASKS_PER_SLOT = 4
 
 
 @dataclass(frozen=True)
-class JsonScan(FilesInPython):
+class JsonScan(InferringScan):
     """How JSON files are read, in a Spark with the spec's `conf`."""
-
-    @property
-    def infers_schema(self) -> bool:  # type: ignore[override]
-        """Whether the spec gives no schema."""
-        return self.read.schema is None
 
     def direct(self, plan: Plan) -> Direct | None:
         """See `PythonScan.direct`; None too if the spec has no schema."""
         return super().direct(plan) if self.read.schema is not None else None
 
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
-        """See `inspect_files.inspect_pending`."""
-        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
-
     def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
         """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
         if self.read.schema is not None:
             return
-        if plan.size_to_read > _INFERENCE_MAX_BYTES:
-            raise too_much_to_infer_again()
+        self.refuse_to_infer_again(plan)
         before, by_file = from_ddl(pinned), self._seen(spark, plan)
         found = self._struct(by_file.values(), before)
         self._check(plan, found)
@@ -69,10 +56,6 @@ class JsonScan(FilesInPython):
             ddl = ", ".join(f"{quote_name(each.name)} {ddl_of(each.dataType)}" for each in found.fields)
         scan = replace(self, read=replace(self.read, schema=ddl))
         return scan.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
-
-    def without_spark(self, plan: Plan) -> PythonScan | None:
-        """See `scan.ReadWithoutSpark`."""
-        return None if self.read.schema is None else self.of(plan)
 
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the schema's columns, followed by those of the folders. Raises SpecError if a type is not read."""
@@ -91,14 +74,7 @@ class JsonScan(FilesInPython):
 
     def _inferred(self, spark: SparkSession, plan: Plan) -> StructType:
         """Return the columns with the types of all their values. Raises SpecError if that would read too much."""
-        if plan.size_to_read > _INFERENCE_MAX_BYTES:
-            first = struct_of(self._types().of(planned_splits(plan)[0], blocks=1), self._inference)
-            columns = ", ".join(f"{quote_name(each.name)} {ddl_of(each.dataType)}" for each in first.fields)
-            raise SpecError(
-                f"source.schema is missing, and to infer it the run would read {plan.size_to_read >> 20} MiB twice",
-                code="schema-needed",
-                hint=f'this is what the first rows look like; check it and put it into the spec:\nschema = "{columns}"',
-            )
+        self.refuse_to_infer(plan, lambda split: struct_of(self._types().of(split, blocks=1), self._inference))
         found = self._struct(self._seen(spark, plan).values())
         self._check(plan, found)
         return found
@@ -111,15 +87,7 @@ class JsonScan(FilesInPython):
 
     def _seen(self, spark: SparkSession, plan: Plan) -> dict[str, Seen]:
         """Return what tasks find in each pending file."""
-        splits, context = planned_splits(plan), spark.sparkContext
-        tasks = max(1, min(len(splits), _TASKS_PER_SLOT * context.defaultParallelism))
-        found: dict[str, Seen] = {}
-        for result in context.parallelize(splits, tasks).mapPartitions(self._types()).collect():
-            if isinstance(result, EosingestError):
-                raise result
-            name, seen = result
-            found[name] = found[name].merge(seen) if name in found else seen
-        return found
+        return self.seen_by_file(spark, plan, self._types(), Seen.merge)
 
     def _struct(self, seen: Iterable[Seen], known: StructType | None = None) -> StructType:
         whole = Seen(fields={})

@@ -36,7 +36,7 @@ from eosingest.sources.files.reading.columnar_values import UTC_ZONES, Calendars
 from eosingest.sources.files.reading.orc_footer import OrcFooter, OrcType
 
 CHAR, TIME = "CHAR", "TIMESTAMP"
-_OF_SPARK = "spark.sql.catalyst.type"  # an attribute: the type of Spark, if ORC's does not tell it
+_OF_SPARK = "spark.sql.catalyst.type"  # an attribute: the type of Spark, which ORC's type does not show
 _NTZ = "timestamp_ntz"
 _PLAIN: Mapping[str, DataType] = {
     "BOOLEAN": BooleanType(),
@@ -57,7 +57,7 @@ _PLAIN: Mapping[str, DataType] = {
 _WITHOUT_ZONE = ("ORIGINAL", "HIVE_8732")  # versions of writers whose stripes may not name the zone of their times
 # Arrow counts times in nanoseconds, in 64 bits: from 1677-09-21 to 2262-04-11. Less a day, for the zone of the writer.
 _LEAST_MS, _MOST_MS = -9_223_285_636_854, 9_223_285_636_854
-_WRAPS = int(pa.__version__.split(".")[0]) < 25  # then pyarrow does not notice such a time itself
+_WRAPS = int(pa.__version__.split(".")[0]) < 25  # before it, pyarrow wraps times beyond these without an error
 _SECOND_US, _DAY_US = 1_000_000, 86_400_000_000
 
 

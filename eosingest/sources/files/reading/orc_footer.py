@@ -42,7 +42,7 @@ class Stripe(NamedTuple):
 class OrcType:
     """A type: its kind, one of KINDS; the places of its parts in the list of all types, their `names` in a struct.
 
-    `has_values`: a value is not null, as far as the file says. `times` are the least and the greatest time of such a column, in
+    `has_values`: a value is not null, as far as the file says. `times` are the least and the greatest time of the column, in
     milliseconds since 1970, None if the file does not say.
     """
 
@@ -83,7 +83,7 @@ def read_footer(tail: bytes) -> OrcFooter:
 def writer_zone(stripe_footer: bytes, codec: str, block: int) -> str:
     """Return the time zone in which a stripe's times were written, from the stripe's footer, compressed in blocks of a size.
 
-    An empty text stands for a zone that is not known. Raises ValueError.
+    The text is empty if the zone is not known. Raises ValueError.
     """
     if codec != "UNCOMPRESSED":
         stripe_footer = b"".join(_chunks(stripe_footer, codec, block))
@@ -91,7 +91,7 @@ def writer_zone(stripe_footer: bytes, codec: str, block: int) -> str:
 
 
 def _chunks(data: bytes, codec: str, block: int) -> Iterator[bytes]:
-    """Yield what is in chunks, each with a header of three bytes: its length, and whether it is not compressed."""
+    """Yield the contents of chunks, each with a header of three bytes: its length, and whether it is not compressed."""
     while data:
         header = int.from_bytes(data[:3], "little")
         chunk, data = data[3 : 3 + (header >> 1)], data[3 + (header >> 1) :]
@@ -164,7 +164,7 @@ def _packed(numbers: bytes) -> Iterator[int]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield number and value of each field: an integer, or the bytes of what has a length; those of fixed size are bytes."""
+    """Yield number and value of each field: an integer, or the bytes of any other value."""
     at = 0
     while at < len(message):
         tag, at = _number(message, at)

@@ -110,7 +110,7 @@ def _codec_of(file: Any) -> str:
 
 
 def _end_of_stripes(file: Any) -> int:
-    """Return the byte after the last stripe: what follows are the file's statistics, footer and postscript, and its length."""
+    """Return the byte after the last stripe. The file's statistics, footer, postscript and the latter's length follow."""
     after = file.stripe_statistics_length + file.file_footer_length + file.file_postscript_length + 1
     return int(file.file_length - after)
 

@@ -10,10 +10,8 @@ from pyspark.sql.types import StructType
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.reading.files_in_python import FilesInPython
-from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.value_reader import CONTENT, TEXT, ValueReader
 from eosingest.spark.python_scan import PythonScan
-from eosingest.spark.scan import Tasks
 
 _FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 rows need too much memory
 
@@ -25,10 +23,6 @@ class ValueScan(FilesInPython):
     def spark_conf(self, split_size: int) -> Mapping[str, str]:
         """Return the setting that limits the memory of a batch."""
         return {"spark.sql.execution.arrow.maxRecordsPerBatch": _FILES_A_BATCH}
-
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
-        """See `inspect_files.inspect_pending`."""
-        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def of(self, plan: Plan) -> PythonScan:
         """Return the scan of the format's columns, followed by the folders' texts. Raises FatalError if a name is in both."""
