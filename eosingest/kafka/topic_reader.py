@@ -42,6 +42,7 @@ class TopicReader:
             "auto.offset.reset": "error",  # an offset that retention has just deleted must not be skipped
             "isolation.level": "read_committed",
             "queued.max.messages.kbytes": _QUEUED_KBYTES,
+            "fetch.wait.max.ms": 20,  # the last fetch finds nothing more
             "fetch.queue.backoff.ms": 10,  # otherwise a full queue is checked again after a second
         }
         with failures():
@@ -77,7 +78,9 @@ class TopicReader:
         reached, deadline = start, time.monotonic() + self._patience_s
         while reached < end:
             with failures():
-                messages = self._consumer.consume(_BATCH, timeout=_WAIT_S)
+                # Waits for one message only: with a larger number it waits the whole time if fewer arrive.
+                messages = self._consumer.consume(1, timeout=_WAIT_S)
+                messages += self._consumer.consume(_BATCH, timeout=0)
             records = [message for message in messages if message.error() is None]
             at = records[-1].offset() + 1 if records else -1
             if len(records) < len(messages):
