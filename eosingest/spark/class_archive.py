@@ -13,6 +13,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 import pyspark
@@ -113,10 +114,14 @@ def _failure() -> Path:
 
 def _place() -> tuple[Path, str]:
     """Return the folder and the archive's name without its length: it changes with everything that the JVM validates."""
-    jars, java = Path(pyspark.__file__).parent / "jars", find_java().resolve()
-    parts = [_version_of(java.parent.parent / "lib" / "modules"), *map(_version_of, sorted(jars.glob("*.jar")))]
-    named = xxhash.xxh3_64_hexdigest("\0".join([str(java), str(jars), *parts]).encode())
+    named = _hash_of(Path(pyspark.__file__).parent / "jars", find_java().resolve())
     return folder(), f"pyspark-{pyspark.__version__}-{named}"
+
+
+@cache  # a run needs it three times, and there are 300 jars
+def _hash_of(jars: Path, java: Path) -> str:
+    parts = [_version_of(java.parent.parent / "lib" / "modules"), *map(_version_of, sorted(jars.glob("*.jar")))]
+    return xxhash.xxh3_64_hexdigest("\0".join([str(java), str(jars), *parts]).encode())
 
 
 def _version_of(file: Path) -> str:

@@ -66,11 +66,15 @@ def enter_working_folder() -> None:
 def import_all() -> None:
     """Import what tasks need, and keep it out of every garbage collection: modules live as long as the process."""
     gc.disable()
-    import eosingest.spark.worker  # noqa: F401 - imported for the workers
+    import pyspark.worker  # noqa: F401 - imported for the workers, as is the next one
+
+    import eosingest.spark.worker  # noqa: F401
     from eosingest.sources.registry import IN_TASKS
+    from eosingest.spark.without_pandas import keep_pyarrow_from_pandas
 
     for module in IN_TASKS:
         import_module(module)
+    keep_pyarrow_from_pandas()
     gc.freeze()
     gc.enable()
 

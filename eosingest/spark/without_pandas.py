@@ -1,10 +1,12 @@
-"""Calls pyspark without importing pandas, which takes half a second of each command and which we never use.
+"""Calls pyspark and pyarrow without importing pandas, which takes half a second of each command and which we never use.
 
-pyspark's functions import pandas to check whether it or NumPy is installed (pyspark/testing/utils.py), and its version.
+pyspark's functions import pandas to check whether it or NumPy is installed (pyspark/testing/utils.py), and its version;
+pyarrow imports it with the first array that it makes, to know pandas' classes (pandas-shim.pxi).
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -34,6 +36,26 @@ def keep_converters_from_pandas() -> None:
         _OfNumpyAlone(each) if isinstance(each, NumpyScalarConverter | NumpyArrayConverter) else each
         for each in INPUT_CONVERTER
     ]
+
+
+class _NoPandas:
+    """A finder on `sys.meta_path` that finds no pandas."""
+
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("not imported here", name=name)
+
+
+def keep_pyarrow_from_pandas() -> None:
+    """Have pyarrow conclude, once for this process and its forks, that pandas is not installed."""
+    import pyarrow as pa  # a preview's driver needs none
+
+    finder: Any = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([None])
+    finally:
+        sys.meta_path.remove(finder)
 
 
 def literal(value: bool | bytes | int | str | None) -> Column:

@@ -43,6 +43,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text(file)
     monkeypatch.setattr(class_archive, "find_java", lambda: tmp_path / "java/bin/java")
+    monkeypatch.setattr(class_archive, "_hash_of", class_archive._hash_of.__wrapped__)  # not cached
     fake = SimpleNamespace(__file__=str(tmp_path / "pyspark/__init__.py"), __version__="4.0.5")
     monkeypatch.setattr(class_archive, "pyspark", fake)
     return tmp_path
