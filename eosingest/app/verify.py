@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,12 +32,12 @@ from eosingest.errors import (
 from eosingest.host.interruptible import in_thread
 from eosingest.kafka.ports import TopicDescription
 from eosingest.protocol import data_loss, pins
-from eosingest.protocol.audited_source import AuditedSource, audited_source
+from eosingest.protocol.audited_source import AuditedSource, Unit, audited_source
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.offsets import topic
 from eosingest.protocol.offsets.record import ControlRecord
 from eosingest.protocol.offsets.state import JobState
-from eosingest.protocol.source import Purpose
+from eosingest.protocol.source import Purpose, SplitId
 from eosingest.records.encoding import Encoding
 from eosingest.report.model import VerifyReport
 from eosingest.report.progress import AuditObserver, AuditProgress
@@ -104,6 +104,7 @@ class _Verification:
         self._offsets_topic = offsets_topic
         self._check = parts.check
         self._letters: dict[str, Any] | None = None
+        self._other_reader = ""
         self._began = time.monotonic()
         self._patience_s = topic.read_deadline_s(parts.spec.transaction.timeout)
 
@@ -191,6 +192,7 @@ class _Verification:
         spark = SparkAuditor(settings, self._tell)
         try:
             spark.start(self._control.split_size)
+            self._other_reader = spark.other_reader if rows is not None else ""
             parts = [part for extent in self._extents for part in extent.slices()]
             found = spark.read_topic(self._sink.name, parts, patience_s=self._patience_s)
             if found.total != self._expected and self._count_sisters():
@@ -216,11 +218,11 @@ class _Verification:
 
     def _read_source(self, spark: Any, rows: AuditedSource) -> Compared:
         """Read the source's rows and compare each split with its receipt."""
-        sums = spark.read_source(rows.plan, self._control.schema) if rows.plan.items else {}
+        differing, differ = self._differing(spark, rows) if rows.plan.items else ([], ())
         changed = set(self._source.changed(entry.item for entry in rows.plan.items))
         unread = [*rows.unread, *(f"{name}: changed while it was read" for name in sorted(changed))]
         unlike = []
-        for unit in rows.unlike(sums):
+        for unit in differing:
             if self._source.splits.item(unit.splits[0]) in changed:
                 continue
             if unit.run < self._control.pinned_since:
@@ -228,7 +230,21 @@ class _Verification:
             else:
                 unlike.append(unit.name)
         whole = not unread and not rows.elsewhere and not self._control.audit.retired_records
-        return Compared(unlike=tuple(unlike), unread=tuple(unread), whole=whole)
+        return Compared(unlike=tuple(unlike), unread=tuple(unread), differ=differ, whole=whole)
+
+    def _differing(self, spark: Any, rows: AuditedSource) -> tuple[list[Unit], tuple[str, ...]]:
+        """Return the units that do not match their receipts, and findings on those that do by the reader of a run alone.
+
+        Another reader reads first, if the kind has one. Only the reader of a run, which read what was sent, proves a loss.
+        """
+        schema, other = self._control.schema, spark.other_reader
+        found = rows.unlike(spark.read_source(rows.plan, schema, by_other=bool(other)))
+        if not other or not found:
+            return found, ()
+        unlike = rows.unlike(spark.read_source(rows.plan, schema))
+        differ = [unit for unit in found if unit not in unlike]
+        first = spark.first_differences() if differ else {}
+        return unlike, tuple(_differ(unit, other, first) for unit in differ)
 
     def _circumstances(self) -> Circumstances:
         jobs = [(self._control.pinned.prefix, self._spec.name), *((job.prefix, job.name) for job in self._sisters)]
@@ -300,11 +316,22 @@ class _Verification:
             findings=tuple(finding.to_json() for finding in verdict.findings),
             partitions=tuple(findings.read_of(extent) for extent in self._extents),
             source_splits=len(rows.units) if rows is not None else None,
+            source_reader=self._other_reader,
             seconds=time.monotonic() - self._began,
             gaps=data_loss.told(self._log.state),
             dead_letters=self._letters,
             errors=(error,) if error is not None else (),
         )
+
+
+def _differ(unit: Unit, other: str, first: Mapping[SplitId, int]) -> str:
+    """Return the finding on a unit that two readers read differently."""
+    rows = [first[split] for split in unit.splits if split in first]
+    place = f", first in row {rows[0]:,}" if rows else ""
+    return (
+        f"{unit.name}: the readers differ{place}: as a run reads it it matches its receipt, by {other} it does not;"
+        " compare the row with its record"
+    )
 
 
 def _no_such_job(spec: Spec, kafka: Connection) -> NoSuchJobError:

@@ -13,6 +13,7 @@ from eosingest.audit.receipts import (
     INCONCLUSIVE,
     LOST,
     MISMATCH,
+    READERS_DIFFER,
     REMOVED,
     SURPLUS,
     UNLIKE,
@@ -118,6 +119,8 @@ def by_source(
         judgement.add(MISMATCH, Finding(UNLIKE, text, split=split))
     for reason in compared.unread:
         judgement.add(INCONCLUSIVE, Finding(UNREAD, reason))
+    for text in compared.differ:
+        judgement.add(INCONCLUSIVE, Finding(READERS_DIFFER, text))
     if judgement.verdict == VERIFIED and found.total != expected:
         # Source and topic agree with each other, but not with the receipts.
         return by_receipts(expected, found, copies, circumstances)

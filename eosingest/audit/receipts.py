@@ -30,6 +30,7 @@ FOREIGN = "foreign"
 SURPLUS = "surplus"
 UNLIKE = "unlike"
 UNREAD = "unread"
+READERS_DIFFER = "readers-differ"
 REMOVED = "removed"
 
 
@@ -153,8 +154,9 @@ class Missing:
 class Compared:
     """The comparison of topic and source. `unknown` is the number of records in the topic that the source does not have.
 
-    `unlike` names splits whose rows do not match their receipt; `unread` says, per item, why it could not be compared. `whole`:
-    all rows that the receipts cover are still in the source.
+    `unlike` names splits whose rows do not match their receipt; `unread` says, per item, why it could not be compared;
+    `differ` says of splits that match it by the reader of a run alone. `whole`: all rows that the receipts cover are still in
+    the source.
     """
 
     missing: tuple[Missing, ...] = ()
@@ -163,6 +165,7 @@ class Compared:
     unlike: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     whole: bool = True
+    differ: tuple[str, ...] = ()
 
     def of(self, kind: str) -> list[Missing]:
         """Return the entries of one kind: lost or doubled."""
@@ -183,7 +186,8 @@ class Circumstances:
 @dataclass(frozen=True)
 class Finding:
     """One finding. `kind` is lost, doubled, changed, foreign (another producer's), surplus (doubled or foreign), unlike (a
-    split whose rows do not match its receipt), unread (an item that could not be compared) or removed (by the brokers).
+    split whose rows do not match its receipt), unread (an item that could not be compared), readers-differ (a split that two
+    readers read differently) or removed (by the brokers).
     """
 
     kind: str

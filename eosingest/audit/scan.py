@@ -235,6 +235,15 @@ def _limit(split: PlannedSplit) -> int | None:
     return None if receipt.done else receipt.rows
 
 
+def first_differences(before: SourceData, source: SourceData) -> dict[SplitId, int]:
+    """Return the first row in which two reads of the same splits differ, of each split with such a row."""
+    one, other = before.hashes().select("at", "hash"), source.hashes().selectExpr("at", "hash AS other")
+    rows = one.join(other, "at", "full").where("NOT hash <=> other").selectExpr(f"at >> {_SPLIT_BITS} AS split", "at")
+    found = rows.groupBy("split").agg(functions.min("at").alias("at")).collect()
+    ids = [split.id for split in source.splits.values()]
+    return {ids[row.split]: row["at"] & _ROW_MASK for row in found}
+
+
 def compare(
     spark: SparkSession, topic: TopicData, source: SourceData | None, surplus: Totals, records: int
 ) -> tuple[Copies, Compared]:

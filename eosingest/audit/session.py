@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pyspark.accumulators import Accumulator
 
 from eosingest.audit.receipts import Compared, Copies, Found, Slice, shares
-from eosingest.audit.scan import SourceData, TopicData, compare
+from eosingest.audit.scan import SourceData, TopicData, compare, first_differences
 from eosingest.errors import EosingestError, FatalError, IncompleteError, TemporaryError
 from eosingest.host import interruptible
 from eosingest.kafka.librdkafka import REFUSALS
@@ -71,7 +71,8 @@ class SparkAuditor:
         self._spark: Any = None
         self._session: Any = None
         self._topic: TopicData | None = None
-        self._source: SourceData | None = None
+        self._source: SourceData | None = None  # as it was read last
+        self._before: SourceData | None = None  # as it was read before that
         self.schema: str | None = None  # the schema by which the source was read, as DDL
 
     def start(self, split_size: int) -> None:
@@ -94,18 +95,30 @@ class SparkAuditor:
             return Found(Totals())
         return self._in_thread(data.sums, _Reading("the topic", "offset", data.read, data.offsets))
 
-    def read_source(self, plan: Plan, schema: str | None) -> dict[SplitId, Totals]:
+    @property
+    def other_reader(self) -> str:
+        """The name of the reader that is not the run's; "" if there is none (`Scan.audit_reader`)."""
+        return self._settings.scan.audit_reader
+
+    def read_source(self, plan: Plan, schema: str | None, *, by_other: bool = False) -> dict[SplitId, Totals]:
         """Return count and checksum of the rows of each of the plan's splits, up to the position in its offset record.
 
-        They are read by another reader than the run's, if the kind has one (`Scan.for_audit`).
+        `by_other`: they are read by `other_reader`, otherwise by the reader of a run.
         """
-        source = self._in_thread(lambda: self._prepare_source(plan, schema))
-        self._source = source
+        source = self._in_thread(lambda: self._prepare_source(plan, schema, by_other=by_other))
+        self._before, self._source = self._source, source
         return self._in_thread(source.sums, _Reading("the source", "row", source.read, source.rows))
 
-    def _prepare_source(self, plan: Plan, schema: str | None) -> SourceData:
+    def first_differences(self) -> dict[SplitId, int]:
+        """Return the first row, counted from 1, in which the last two reads of the source differ, of each such split."""
+        assert self._before is not None and self._source is not None, "read_source comes first, twice"
+        before, source = self._before, self._source
+        reading = _Reading("the source again, row by row", "row", source.read, source.rows)
+        return self._in_thread(lambda: first_differences(before, source), reading)
+
+    def _prepare_source(self, plan: Plan, schema: str | None, *, by_other: bool) -> SourceData:
         settings, slots = self._settings, executors.most_tasks(self._spark)
-        scan = settings.scan.for_audit()
+        scan = settings.scan.for_audit() if by_other else settings.scan
         frame = record_frame(scan.frame(self._session, plan, schema, slots), settings.records)
         self.schema = frame.source.schema
         plan_checks.check_narrow(frame.records)

@@ -80,7 +80,8 @@ def _lines(report: VerifyReport, *, verbose: bool) -> Iterator[str]:
     if report.found_late["records"]:
         rows.append(("of these", f"{_totals(report.found_late)} written after the job was complete"))
     if report.source_splits is not None:
-        rows.append(("source", f"{formatting.count(report.source_splits, 'split')} read again"))
+        reader = report.source_reader or "the reader of a run"
+        rows.append(("source", f"{formatting.count(report.source_splits, 'split')} read again, by {reader}"))
     if report.dead_letters is not None:
         told = report.dead_letters
         rows.append(("dead letters", f"{told['found']:,} of {told['expected']:,} in topic {told['topic']}"))

@@ -172,8 +172,9 @@ class VerifyReport:
 
     `expected` and `found` are number of records and checksum (hex); `found_late` is the part of `found` that was written after
     the job was complete. `counts` has the least number of records lost, doubled, changed, foreign. `findings` and `partitions`
-    are tables for JSON. `source_splits` is the number of splits compared with the source, None if it was not read. `gaps`: as
-    in the status. `dead_letters`: their topic, and how many are expected and found there; None without any.
+    are tables for JSON. `source_splits` is the number of splits compared with the source, None if it was not read;
+    `source_reader` names the reader that read them, "" for the reader of a run. `gaps`: as in the status. `dead_letters`: their
+    topic, and how many are expected and found there; None without any.
     """
 
     job: str
@@ -189,6 +190,7 @@ class VerifyReport:
     findings: tuple[dict[str, Any], ...]
     partitions: tuple[dict[str, int], ...]
     source_splits: int | None
+    source_reader: str
     seconds: float
     gaps: tuple[dict[str, Any], ...] = ()
     dead_letters: dict[str, Any] | None = None

@@ -129,6 +129,8 @@ class PythonScan:
         narrowed = narrow if self.narrowed is not None else None
         return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position, narrowed)
 
+    audit_reader = ""
+
     def for_audit(self) -> Scan:
         """Return this scan: there is only one reader."""
         return self

@@ -103,6 +103,10 @@ class Scan(Protocol):
     def for_audit(self) -> Scan:
         """Return the scan by which an audit reads: by another reader than a run's, if the kind has one."""
 
+    @property
+    def audit_reader(self) -> str:
+        """The name of that other reader; "" if there is only the reader of a run."""
+
 
 @runtime_checkable
 class ReadWithoutSpark(Scan, Protocol):

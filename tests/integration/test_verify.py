@@ -334,8 +334,12 @@ def test_compaction_is_inconclusive(make_job: MakeJob) -> None:
     job.spec.write_text(job.spec.read_text().replace("{ partitions = 3 }", compacted))
     write_files(job, files=1, rows=1_000)
     assert_done(job.run(), 1_000)
-    produce(job, (b"rolls the segment", b""))  # the active segment is never compacted
-    wait_for(lambda: len(job.records()) < 1_000)
+
+    def is_compacted() -> bool:
+        produce(job, (b"rolls the segment", b""))  # the active one, which is never compacted, if it is old enough
+        return len(job.records()) < 1_000
+
+    wait_for(is_compacted, every_s=0.4)
     inconclusive(job.run("verify"), "is compacted (cleanup.policy=compact)")
 
 
@@ -411,3 +415,27 @@ def test_a_source_that_is_not_what_was_sent(sent: Sent) -> None:
         ("changed", "data/part-0.jsonl, split at byte 65536"),
         ("unlike", "data/part-0.jsonl, split at byte 65536"),
     ]
+
+
+MISREADING = """
+from eosingest.sources.files.reading.json_decoder import JsonDecoder
+
+rows = JsonDecoder.rows
+JsonDecoder.rows = lambda self, lines, **how: rows(self, [line.replace(b'"n": 5,', b'"n": 6,') for line in lines], **how)
+"""
+
+
+def test_a_value_that_the_reader_of_a_run_misreads_is_found(make_job: MakeJob) -> None:
+    """Breaks when the source is read again by the reader that has misread it: it would confirm the wrong value."""
+    job = make_job("misread")
+    job.write_numbers("a.jsonl", range(3, 9))
+    (job.folder / "sitecustomize.py").write_text(MISREADING)
+    env = {"PYTHONPATH": str(job.folder)}
+    assert_done(job.run(env=env), 6)
+    assert sorted(json.loads(record.value or "") for record in job.records()) == [3, 4, 6, 6, 7, 8]
+
+    done = job.run("verify", SOURCE, env=env)
+    assert done.exit_code == 7 and done.data["verdict"] == "inconclusive", done
+    assert done.data["source_reader"] == "Python's json module"
+    (finding,) = done.data["findings"]
+    assert finding["kind"] == "readers-differ" and "the readers differ, first in row 3: " in finding["text"]

@@ -9,7 +9,7 @@ import pytest
 
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.listing.partitions import decoded
-from eosingest.sources.files.reading.audit_reader import decoded_again
+from eosingest.sources.files.reading.audit_lines import decoded_again
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.text_scan import TextScan

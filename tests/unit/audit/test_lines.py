@@ -11,8 +11,8 @@ from eosingest.errors import FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.cuts import FileSplit
 from eosingest.sources.files.listing.source_file import SourceFile
-from eosingest.sources.files.reading import audit_reader
-from eosingest.sources.files.reading.audit_reader import lines_again
+from eosingest.sources.files.reading import audit_lines
+from eosingest.sources.files.reading.audit_lines import lines_again
 from eosingest.sources.files.reading.line_reader import lines_of
 from eosingest.sources.files.source import FileSource
 from tests.support.compressed import COMPRESS
@@ -29,7 +29,7 @@ def splits(folder: Path, separator: bytes | None, size: int) -> list[tuple[Sourc
 def test_both_cut_alike(tmp_path: Path, separator: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when an audit finds records missing that are there, at a border of splits or of pieces."""
     random = Random(str(separator))
-    monkeypatch.setattr(audit_reader, "_PIECE_BYTES", 5)
+    monkeypatch.setattr(audit_lines, "_PIECE_BYTES", 5)
     kinds = (b"a", b"b", b";", b"\r", b"\n", b"\xef\xbb\xbf", b"\xff")
     for number in range(60):
         data = b"".join(random.choices(kinds, (4, 4, 2, 1, 1, 1, 1), k=random.randint(1, 60)))

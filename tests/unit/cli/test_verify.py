@@ -24,6 +24,7 @@ REPORT = VerifyReport(
     findings=(),
     partitions=({"partition": 0, "start": 10, "end": 1_300, "high_watermark": 1_310, "removed": 0},),
     source_splits=None,
+    source_reader="",
     seconds=2.0,
 )
 LOST = {
@@ -51,11 +52,12 @@ def test_findings_in_words() -> None:
         findings=(LOST, {**LOST, "kind": "unlike", "records": 0, "text": "other", "examples": [], "split": None}),
         found_late={"records": 1, "checksum": "0" * 15 + "1"},
         source_splits=4,
+        source_reader="Python's csv module",
         errors=(MismatchError("2 lost"),),
     )
     assert result_of(report).lines[4:] == (
         "  of these  1 record, checksum 0000000000000001 written after the job was complete",
-        "  source    4 splits read again",
+        "  source    4 splits read again, by Python's csv module",
         "lost: data/a, split at byte 0: 2 records: not in the topic",
         "  row 7; row 9",
         "unlike: other",

@@ -19,6 +19,7 @@ from eosingest.sources.files.formats.csv_header import first_row, names_of
 from eosingest.sources.files.formats.csv_rows import Dialect
 from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading import csv_schema
+from eosingest.sources.files.reading.audit_csv import AuditCsvReader
 from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
@@ -97,8 +98,15 @@ class CsvScan(InferringScan):
         self._check_headers(plan, [each.name for each in rows])
         columns = {each.name: each.dataType.simpleString().upper() for each in rows}
         columns |= {folder.name: folder.type.ddl for folder in folders.fields}
-        reader = CsvReader(self.read.options, self._columns(rows), folders)
+        reader: CsvReader | AuditCsvReader = CsvReader(self.read.options, self._columns(rows), folders)
+        if self.audits and self.audit_reader:
+            reader = AuditCsvReader(self.read.options, StructType(rows), frozenset(each.name for each in rows), folders)
         return PythonScan(self.records, reader, columns, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
+
+    @property
+    def audit_reader(self) -> str:
+        """See `scan.Scan`."""
+        return "Python's csv module" if AuditCsvReader.takes(self.read.options) else ""
 
     def _columns(self, fields: Sequence[StructField]) -> CsvColumns:
         options = self.read.options

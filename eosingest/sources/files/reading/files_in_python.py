@@ -35,7 +35,7 @@ CASE = "spark.sql.caseSensitive"
 class FilesInPython(ScanOfPlan):
     """How such files are read: with the settings `read`, for `records`. `recursive`: no folder gives a column.
 
-    `conf` has the spec's settings of Spark; `decode` decodes the folders' values.
+    `conf` has the spec's settings of Spark; `decode` decodes the folders' values. `audits`: rows are read for an audit.
     """
 
     read: ReadSettings
@@ -43,6 +43,7 @@ class FilesInPython(ScanOfPlan):
     recursive: bool = False
     decode: Callable[[str], str] = decoded
     conf: Mapping[str, str] = field(default_factory=dict)
+    audits: bool = False
 
     @property
     def infers_schema(self) -> bool:  # type: ignore[override]
@@ -54,10 +55,10 @@ class FilesInPython(ScanOfPlan):
         inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
 
     def for_audit(self) -> Scan:
-        """Return the scan with another decoder of folders' names."""
-        from eosingest.sources.files.reading.audit_reader import decoded_again
+        """Return the scan with another decoder of folders' names and, if the format has one, another reader."""
+        from eosingest.sources.files.reading.audit_lines import decoded_again
 
-        return replace(self, decode=decoded_again)
+        return replace(self, decode=decoded_again, audits=True)
 
     def without_spark(self, plan: Plan) -> PythonScan | None:
         """See `scan.ReadWithoutSpark`."""

@@ -13,8 +13,10 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.reading.audit_json import AuditJsonReader
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.files_in_python import CASE, ddl_of, is_set
+from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inferring_scan import InferringScan
 from eosingest.sources.files.reading.json_decoder import unread_type
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
@@ -66,9 +68,20 @@ class JsonScan(InferringScan):
         _refuse_unread(given)
         whole, folders = self.with_folders(given, plan)
         rows = StructType(whole.fields[: len(whole.fields) - len(folders.fields)])
-        reader = JsonReader(rows, JsonSettings.of(self.read.options), folders, names_once=not self.read.inspects)
+        reader = self._reader(rows, folders)
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
         return PythonScan(self.records, reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
+
+    def _reader(self, rows: StructType, folders: FolderColumns) -> JsonReader | AuditJsonReader:
+        settings = JsonSettings.of(self.read.options)
+        if self.audits and self.audit_reader:
+            return AuditJsonReader(rows, settings, folders)
+        return JsonReader(rows, settings, folders, names_once=not self.read.inspects)
+
+    @property
+    def audit_reader(self) -> str:
+        """See `scan.Scan`."""
+        return "Python's json module" if AuditJsonReader.takes(JsonSettings.of(self.read.options)) else ""
 
     # ---- without a schema --------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """Reads lines of text in tasks as an Arrow column: a `python_scan.ArrowReader`, whose rows go to the producer or to Spark.
 
-a split ─▶ lines (line_reader.py, for an audit audit_reader.py) ─▶ the column, and those of `k=v` folders
+a split ─▶ lines (line_reader.py, for an audit audit_lines.py) ─▶ the column, and those of `k=v` folders
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     lines as they are ─▶ line_reader.py ─▶ task.py            no JVM has rows
     anything else ─────▶ text_reader.py ─▶ PythonScan (spark/python_scan.py) ─▶ Spark SQL ─▶ task.py
 
-An audit cuts the lines by other code (audit_reader.py).
+An audit cuts the lines by other code (audit_lines.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql.types import StructType
 
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.reading import audit_reader
+from eosingest.sources.files.reading import audit_lines
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, lines_of
@@ -49,7 +49,12 @@ class TextScan(FilesInPython):
 
     def for_audit(self) -> Scan:
         """Return the scan that cuts lines, and decodes folders' names, by other code than a run."""
-        return replace(self, decode=audit_reader.decoded_again, cut=audit_reader.lines_again)
+        return replace(self, decode=audit_lines.decoded_again, cut=audit_lines.lines_again)
+
+    @property
+    def audit_reader(self) -> str:
+        """See `scan.Scan`."""
+        return "regular expressions"
 
     @property
     def _separator(self) -> bytes | None:
