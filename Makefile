@@ -16,7 +16,8 @@ PREPARED := $(BIN)/eosingest prepare --quiet
 FETCHED := $(BIN)/python -m tests.support.fetch
 # What asks nothing of brokers that their version could change, and takes long.
 OF_SPARK_ALONE := broker_versions clusters cluster_faults submit_signals prepare
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 15
+# In the order of `testpaths`: the unit tests, which are short, come last, so that both processes end at about the same time.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 15
 
 .PHONY: help install quickstart test test-rest test-all test-integration test-simulation test-chaos test-reading test-sources test-brokers test-oldest test-of-spark simulate chaos bench unit lint schema clean
 

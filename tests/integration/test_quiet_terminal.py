@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from tests.support.commands import Done, finish
@@ -96,7 +97,9 @@ def test_a_run_with_libraries_that_warn(job: Job, warning_libraries: dict[str, s
     job.write_numbers("a.jsonl", range(3))
     assert_ours(run_text(job, env={**warning_libraries, "PYTHONWARNINGS": "error"}))
     warned = set((tmp_path / "warned").read_text().split())
-    assert {"pyarrow", "pyspark"} <= warned and "pandas" not in warned
+    assert {"pyarrow", "pyspark"} <= warned
+    if not pyspark.__version__.startswith("4.0."):  # which imports pandas itself
+        assert "pandas" not in warned
 
 
 @pytest.mark.slow

@@ -423,8 +423,24 @@ from eosingest.sources.files.reading.json_decoder import JsonDecoder
 rows = JsonDecoder.rows
 JsonDecoder.rows = lambda self, lines, **how: rows(self, [line.replace(b'"n": 5,', b'"n": 6,') for line in lines], **how)
 """
+OTHERWISE = """
+from eosingest.sources.files.reading.audit_json import JsonRows
+
+batch = JsonRows.batch
+JsonRows.batch = lambda self, lines: batch(self, [line.replace(b'"n": 5,', b'"n": 6,') for line in lines])
+"""
 
 
+def test_a_row_that_two_readers_read_differently_is_no_loss(make_job: MakeJob) -> None:
+    """Breaks when a habit of the other reader is called a loss."""
+    job = make_job("differ")
+    job.write_numbers("a.jsonl", range(3, 9))
+    assert_done(job.run(), 6)
+    (job.folder / "sitecustomize.py").write_text(OTHERWISE)
+    readers_differ(job.run("verify", SOURCE, env={"PYTHONPATH": str(job.folder)}))
+
+
+@pytest.mark.slow
 def test_a_value_that_the_reader_of_a_run_misreads_is_found(make_job: MakeJob) -> None:
     """Breaks when the source is read again by the reader that has misread it: it would confirm the wrong value."""
     job = make_job("misread")
@@ -434,7 +450,11 @@ def test_a_value_that_the_reader_of_a_run_misreads_is_found(make_job: MakeJob) -
     assert_done(job.run(env=env), 6)
     assert sorted(json.loads(record.value or "") for record in job.records()) == [3, 4, 6, 6, 7, 8]
 
-    done = job.run("verify", SOURCE, env=env)
+    readers_differ(job.run("verify", SOURCE, env=env))
+
+
+def readers_differ(done: Done) -> None:
+    """Check that the audit finds the third row, which its two readers read differently, and nothing else."""
     assert done.exit_code == 7 and done.data["verdict"] == "inconclusive", done
     assert done.data["source_reader"] == "Python's json module"
     (finding,) = done.data["findings"]
