@@ -147,8 +147,9 @@ def _corrupt(records: Iterable[ShownRecord], plan: Plan) -> Iterator[FatalError]
             )
             return
         if record.corrupt is not None:
+            why = f" ({record.why})" if record.why else ""
             yield FatalError(
-                f"{record.item}: record {number} of the preview: the row cannot be parsed by the schema:"
+                f"{record.item}: record {number} of the preview: the row cannot be parsed by the schema{why}:"
                 f" {record.corrupt[:200]}",
                 code="corrupt-row",
                 hint=f"nothing was sent; correct the {plan.wording.item}, source.schema or source.options."

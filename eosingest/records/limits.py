@@ -85,7 +85,7 @@ def bad_rows(
     `sizes` are in bytes, of key, value and headers; `corrupt` and `unfit` as in `Batch`; `now_ms` is the current time.
     """
     found = itertools.chain(
-        _corrupt(corrupt),
+        _corrupt(corrupt, unfit),
         _unfit(unfit),
         _too_large(sizes, limits),
         _null_keys(keys, limits),
@@ -98,11 +98,12 @@ def bad_rows(
     return [by_index[index] for index in sorted(by_index)]
 
 
-def _corrupt(corrupt: Sequence[bytes | None] | None) -> Iterator[BadRow]:
+def _corrupt(corrupt: Sequence[bytes | None] | None, unfit: Sequence[str | None] | None) -> Iterator[BadRow]:
     for index, text in enumerate(corrupt or ()):
         if text is not None:
             shown = _shortened(text.decode("utf-8", "backslashreplace"))
-            yield BadRow(index, "corrupt-row", f"the row cannot be parsed by the schema: {shown}")
+            why = f" ({unfit[index]})" if unfit is not None and unfit[index] else ""
+            yield BadRow(index, "corrupt-row", f"the row cannot be parsed by the schema{why}: {shown}")
 
 
 def _unfit(unfit: Sequence[str | None] | None) -> Iterator[BadRow]:

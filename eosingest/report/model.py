@@ -213,8 +213,8 @@ class VerifyReport:
 class ShownRecord:
     """A record to show: of a preview (it has an `item`, and may be `corrupt` or `unfit`) or of a topic (it has an `offset`).
 
-    `decoded` has `key` and `value` as JSON, if they are encoded by a schema. `timestamp_ms` None: the time of sending.
-    `partition` None: the partitioner will choose.
+    `why`: what is wrong with a corrupt one, "" where that is not known. `decoded` has `key` and `value` as JSON, if they are
+    encoded by a schema. `timestamp_ms` None: the time of sending. `partition` None: the partitioner will choose.
     """
 
     key: bytes | None
@@ -225,6 +225,7 @@ class ShownRecord:
     offset: int | None = None
     item: str | None = None
     corrupt: str | None = None
+    why: str = ""
     unfit: str | None = None
     decoded: dict[str, str | None] = field(default_factory=dict)
 
@@ -249,7 +250,7 @@ class ShownRecord:
         """Return the whole record. Bytes are a string if they are UTF-8, else {"base64": …}."""
         data: dict[str, Any] = {} if self.offset is None else {"offset": self.offset}
         if self.corrupt is not None:
-            return {**data, "corrupt": self.corrupt}
+            return {**data, "corrupt": self.corrupt, "why": self.why}
         if self.unfit is not None:
             return {**data, "unfit": self.unfit}
         return {

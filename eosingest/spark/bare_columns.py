@@ -17,6 +17,7 @@ from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.records.encoding import Encoding
+from eosingest.spark.corrupt_rows import explained, why_of
 from eosingest.spark.record_columns import (
     CHECKSUM,
     CORRUPT,
@@ -106,7 +107,7 @@ class StraightReader:
         for found in self.reader.read(split, committed):
             if len(found):
                 made = to_batch(self._records(split.key, found), tuple(self.bare.headers), several=False)
-                yield replace(made, first_row=rows)
+                yield replace(explained(made, why_of(self.reader)), first_row=rows)
                 rows += len(found)
 
     def _records(self, key: int, found: pa.RecordBatch) -> pa.RecordBatch:
@@ -119,8 +120,6 @@ class StraightReader:
             keys = columns["key"].to_pylist()
         hashes = checksum.record_hashes(zip(keys, values.to_pylist(), strict=True))
         columns[CHECKSUM] = _signed(hashes)
-        if CORRUPT in found.schema.names:
-            columns[CORRUPT] = _as_bytes(found.column(CORRUPT))
         if self.position is not None:
             columns[POSITION] = found.column(self.position)
         if CORRUPT in found.schema.names:

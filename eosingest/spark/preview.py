@@ -6,7 +6,7 @@ found. One session serves all previews.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from eosingest.errors import FatalError, IncompleteError, TemporaryError
@@ -73,7 +73,7 @@ class SparkPreviewer(SparkLauncher):
         except failures.FROM_THE_JVM as error:
             raise self._explained(error) from error
         item, checks = plan.pending_items[0].item.name, checks_of(settings.records.json_schemas)
-        return [_shown(row.asDict(), item, settings.records, checks) for row in rows]
+        return [_shown(row.asDict(), item, settings.records, checks, frame.source.why) for row in rows]
 
     def _explained(self, error: Exception) -> Exception:
         """Make the error for a failure of Spark, as a run does, without its hints about committed records."""
@@ -93,7 +93,11 @@ class SparkPreviewer(SparkLauncher):
 
 
 def _shown(
-    columns: dict[str, Any], item: str, settings: RecordSettings, checks: Mapping[str, JsonSchemaCheck]
+    columns: dict[str, Any],
+    item: str,
+    settings: RecordSettings,
+    checks: Mapping[str, JsonSchemaCheck],
+    why: Callable[[bytes], str] | None,
 ) -> ShownRecord:
     """Return the record in a row of the record columns; for a corrupt row, its text in place of a record."""
     corrupt = columns.get(CORRUPT)
@@ -109,6 +113,7 @@ def _shown(
         timestamp_ms=columns.get(TIMESTAMP),
         partition=columns.get(PARTITION),
         corrupt=bytes(corrupt).decode(errors="replace") if corrupt is not None else None,
+        why=why(bytes(corrupt)) if corrupt is not None and why is not None else "",
         unfit=unfit,
         decoded={name: decoded(one, _bytes(columns.get(name))) for name, one in encodings.items()},
     )

@@ -28,6 +28,7 @@ from eosingest.protocol.source import Item
 from eosingest.records import checksum
 from eosingest.spark import plan_checks, volatile_casts
 from eosingest.spark.bare_columns import StraightReader, bare_columns
+from eosingest.spark.corrupt_rows import why_of
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
 from eosingest.spark.record_columns import (
@@ -120,14 +121,15 @@ class PythonScan:
             function = _RowsOfTasks(reader, tasks, arrow_schema(types), resumed and self.position is not None)
             return map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), function, types)
 
-        def narrow(used: frozenset[str]) -> DataFrame:
+        def narrow(used: frozenset[str]) -> tuple[DataFrame, ArrowReader]:
             assert self.narrowed is not None
-            rows = rows_of(self.narrowed(used), {name: kind for name, kind in self.columns.items() if name in used})
-            return _with_nulls(rows, {name: kind for name, kind in self.columns.items() if name not in used})
+            reader = self.narrowed(used)
+            rows = rows_of(reader, {name: kind for name, kind in self.columns.items() if name in used})
+            return _with_nulls(rows, {name: kind for name, kind in self.columns.items() if name not in used}), reader
 
         rows = rows_of(self.reader, self.columns)
-        narrowed = narrow if self.narrowed is not None else None
-        return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position, narrowed)
+        narrowed, why = narrow if self.narrowed is not None else None, why_of(self.reader)
+        return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position, narrowed, why)
 
     audit_reader = ""
 
@@ -180,7 +182,7 @@ def planned_splits(plan: Plan) -> list[PythonSplit]:
 class PythonRows:
     """Rows that Python reads in Spark's tasks (`scan.SplitFrame`): each of the `tasks` partitions has its own splits.
 
-    `narrow` returns the same rows with values in only some columns, null in the others.
+    `narrow` returns the same rows with values in only some columns, null in the others, and their reader.
     """
 
     rows: DataFrame
@@ -189,7 +191,8 @@ class PythonRows:
     splits: Sequence[PythonSplit]
     tasks: int
     position_column: str | None = None
-    narrow: Callable[[frozenset[str]], DataFrame] | None = None
+    narrow: Callable[[frozenset[str]], tuple[DataFrame, ArrowReader]] | None = None
+    why: Callable[[bytes], str] | None = None
 
     @property
     def split(self) -> Column:
@@ -206,7 +209,10 @@ class PythonRows:
         if self.narrow is None:
             return self
         used = plan_checks.referenced(records) & set(self.visible)
-        return self if len(used) == len(self.visible) else replace(self, rows=self.narrow(frozenset(used)), narrow=None)
+        if len(used) == len(self.visible):
+            return self
+        rows, reader = self.narrow(frozenset(used))
+        return replace(self, rows=rows, narrow=None, why=why_of(reader))
 
     def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
         """Check that the plan has each number of the range once, in a separate partition: each split is read once."""

@@ -10,8 +10,11 @@ from functools import partial
 from multiprocessing import get_context
 from typing import Any
 
+import pyarrow as pa
+
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
+from eosingest.spark.corrupt_rows import why_of
 from eosingest.spark.python_scan import ArrowReader, PythonScan, PythonSplit, planned_splits
 from eosingest.spark.record_columns import CORRUPT
 from eosingest.spark.scan import Tasks
@@ -48,10 +51,17 @@ class _CountRows:
         for batch in self.reader.read(split, None):
             count += len(batch)
             if CORRUPT in batch.schema.names:
-                texts = batch.column(CORRUPT).drop_null()
-                first = first or (str(texts[0].as_py()) if len(texts) else "")
+                texts = batch.column(CORRUPT).drop_null().cast(pa.binary())
+                first = first or (_first(texts[0].as_py(), why_of(self.reader)) if len(texts) else "")
                 corrupt += len(texts)
         return Rows(split.item.name, count, corrupt, first)
+
+
+def _first(text: bytes, why: Callable[[bytes], str] | None) -> str:
+    """Return the text of a corrupt row, after what is wrong with it."""
+    reason = why(text) if why is not None else ""
+    shown = text.decode(errors="backslashreplace")
+    return f"{reason}: {shown}" if reason else shown
 
 
 def count_rows(tasks: Tasks, scan: PythonScan, plan: Plan) -> list[Rows]:

@@ -56,7 +56,7 @@ class FrameReading:
         kafka = replace(kafka, settings=replace(kafka.settings, splits=SplitTable(kafka.settings.splits)))
         whole = kafka.settings.whole
         records = with_end_row(self.records) if whole else self.records.coalesce(self.prepared.tasks)
-        function = TaskFunction(kafka, self.headers, outcomes, self.several, self.json_schemas)
+        function = TaskFunction(kafka, self.headers, outcomes, self.several, self.json_schemas, self.source.why)
         return map_in_arrow(records, function, OUTPUT_SCHEMA)
 
 

@@ -52,6 +52,10 @@ class SplitFrame(Protocol):
     def position(self) -> Column | None:
         """The column, over `rows`, with the position of each row (positions.py), None where rows are counted."""
 
+    @property
+    def why(self) -> Callable[[bytes], str] | None:
+        """See `corrupt_rows.why_of`."""
+
     def fitted(self, records: DataFrame) -> SplitFrame:
         """Return this frame, or the one to use instead if Spark could not execute the plan of `records`, computed from it."""
 

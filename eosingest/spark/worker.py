@@ -37,6 +37,7 @@ from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
+from eosingest.spark.corrupt_rows import explained
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
 from eosingest.spark.end_marker import until_end
 from eosingest.spark.positions import positions_of
@@ -95,7 +96,7 @@ class TaskFunction:
     """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the names of the header columns.
 
     `several`: a source row may give several records, which then share its position. `json_schemas` has the JSON Schemas of
-    `key` and `value`, as far as they have one.
+    `key` and `value`, as far as they have one. `why`: see `explained`.
     """
 
     kafka: WorkerKafka
@@ -103,6 +104,7 @@ class TaskFunction:
     outcomes: Accumulator[list[str]]
     several: bool = True
     json_schemas: Mapping[str, str] = field(default_factory=dict)
+    why: Callable[[bytes], str] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
@@ -114,6 +116,7 @@ class TaskFunction:
             several=self.several,
             fitting=fitting,
             whole=settings.whole,
+            why=self.why,
         )
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
@@ -175,12 +178,14 @@ class ArrowInputs:
         several: bool = True,
         fitting: JsonFit | None = None,
         whole: bool = False,
+        why: Callable[[bytes], str] | None = None,
     ) -> None:
-        """Start reading at once: Spark computes rows while the producer is being made. `several` as in TaskFunction.
+        """Start reading at once: Spark computes rows while the producer is being made. `several`, `why` as in TaskFunction.
 
         `whole`: the batches end with the end row.
         """
         self._fitting = fitting
+        self._why = why
         self._headers = headers
         self._several = several
         self._ahead: ReadAhead[pa.RecordBatch | Signal] = ReadAhead(until_end(batches) if whole else batches)
@@ -193,7 +198,7 @@ class ArrowInputs:
         item = self._ahead.get(timeout_s)
         if isinstance(item, Signal):
             return item
-        batch = to_batch(item, self._headers, several=self._several)
+        batch = explained(to_batch(item, self._headers, several=self._several), self._why)
         return batch if self._fitting is None else self._fitting(batch)
 
     def stop(self) -> None:

@@ -165,7 +165,8 @@ def test_rows_that_cannot_be_sent(job: Job) -> None:
     ) + Counter(f"key-{n}".encode() for n in range(400, 450))
 
     done = job.run(env={"T_SECRET": SECRET})
-    assert_refused(done, 7, done.codes[0], "sent once", "on_change", '"not a number"', "tail of the corrupt row")
+    why = '(column n is BIGINT, and its value is "not a number"): '
+    assert_refused(done, 7, done.codes[0], "sent once", "stay as they are", why, "tail of the corrupt row")
     (error,) = done.envelope["errors"]
     reasons = {
         "corrupt.jsonl": "cannot be parsed",
@@ -207,8 +208,8 @@ def test_corrupt_csv_rows(job: Job) -> None:
     done = job.run()
     assert_refused(
         done, 7, "corrupt-row",
-        "data/number.csv, split at byte 0, row 3: ", "abc,the bad one",
-        "data/many.csv, split at byte 0, row 2: ", "12,b,too many",
+        "data/number.csv, split at byte 0, row 3: ", "(column id is BIGINT, and its text is abc): abc,the bad one",
+        "data/many.csv, split at byte 0, row 2: ", "(it has 3 fields, and there are 2 columns): 12,b,too many",
         "data/few.csv, split at byte 0, row 4: ", "24",
     )  # fmt: skip
     assert Counter(record.value for record in job.records()) == Counter(

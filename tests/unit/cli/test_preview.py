@@ -111,7 +111,7 @@ def test_a_corrupt_row_is_an_error_as_it_is_for_a_run() -> None:
         "Record 1 (a.jsonl): no record, the row cannot be parsed:",
         '  corrupt  {"id":',
     ]
-    assert result.data["records"] == [{"file": "a.jsonl", "corrupt": '{"id":'}]
+    assert result.data["records"] == [{"file": "a.jsonl", "corrupt": '{"id":', "why": ""}]
 
 
 def test_a_timestamp_that_no_calendar_has_is_shown_as_it_is() -> None:

@@ -100,7 +100,7 @@ def test_a_preview_tells_of_a_row_that_is_no_text_and_decodes_nothing_of_it() ->
     """Breaks when a value that is no UTF-8 ends the preview with a traceback."""
     encoding = Encoding("orders-value", 7, '{"type": "string"}', "v", JSON)
     settings = RecordSettings(where=None, select=("*",), key=None, value=encoding, headers={}, timestamp=None)
-    shown = _shown({"value": _FRAME + b'"\xff"'}, "a.jsonl", settings, checks_of(settings.json_schemas))
+    shown = _shown({"value": _FRAME + b'"\xff"'}, "a.jsonl", settings, checks_of(settings.json_schemas), None)
     assert shown.unfit is not None and "it is not JSON" in shown.unfit and shown.decoded == {}
-    shown = _shown({"value": _FRAME + b'"x"'}, "a.jsonl", settings, checks_of(settings.json_schemas))
+    shown = _shown({"value": _FRAME + b'"x"'}, "a.jsonl", settings, checks_of(settings.json_schemas), None)
     assert (shown.unfit, shown.decoded) == (None, {"value": '"x"'})

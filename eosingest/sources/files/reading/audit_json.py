@@ -34,14 +34,18 @@ from pyspark.sql.types import (
 
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.sources.files.cuts import file_split
+from eosingest.sources.files.formats.json_names import ONCE, NameTwiceError
+from eosingest.sources.files.formats.json_text import parsed
 from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.audit_lines import lines_again
 from eosingest.sources.files.reading.audit_values import BITS, converter, in_range, matched
+from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
 from eosingest.sources.files.reading.json_reader import JsonSettings
 from eosingest.spark.python_scan import PythonSplit, arrow_schema
 from eosingest.spark.record_columns import CORRUPT
 
+_SHOWN = 60  # characters of a value, in a message
 _DECODER: Any = decoder  # typeshed does not have its functions
 _SCANNER: Any = scanner
 _WHITE = " \t\r\n"
@@ -131,6 +135,36 @@ class _Rows:
         texts = pa.array(corrupt, pa.binary()).view(pa.string())  # they need not be UTF-8
         return pa.RecordBatch.from_arrays([*columns, texts], names=[*self._types.names, CORRUPT])
 
+    def why(self, line: bytes) -> str:
+        """Return what is wrong with the text of a corrupt row; "" where nothing is."""
+        try:
+            text = line.decode().removeprefix("\ufeff").strip(_WHITE)
+            (found,) = self._values(text, with_texts=True)
+            parsed(text, ONCE)
+        except NameTwiceError as twice:
+            return str(twice)
+        except json.JSONDecodeError as error:
+            return f"no JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos + 1:,}"
+        except UnicodeError as error:
+            return "half a surrogate pair" if isinstance(error, UnicodeEncodeError) else "bytes that are not UTF-8"
+        except (ValueError, RecursionError):
+            return ""
+        if not isinstance(found, dict):
+            return "it is no JSON object"
+        for column, (name, take) in zip(self._schema.fields, self._takes, strict=True):
+            if not self._fits(take, found.get(name)):
+                value = json.dumps(found[name]) if _is_text(found[name]) else _string(found[name])
+                return f"column {name} is {type_words(column.dataType)}, and its value is {value[:_SHOWN]}"
+        return ""
+
+    def _fits(self, take: Callable[[Any], Any], value: Any) -> bool:
+        self._is_bad = False
+        try:
+            _taken(take, value)
+        except (ValueError, RecursionError):
+            return False
+        return not self._is_bad
+
     def _found(self, line: bytes) -> list[Any]:
         """Return the values of a line: of an array its elements, of text that is no JSON None."""
         try:
@@ -139,7 +173,7 @@ class _Rows:
         except (ValueError, RecursionError):
             return [None]
 
-    def _values(self, text: str) -> list[Any]:
+    def _values(self, text: str, *, with_texts: bool = False) -> list[Any]:
         try:
             found = _PLAIN.decode(text)
         except ValueError:
@@ -148,9 +182,8 @@ class _Rows:
         if "\\u" in text:
             json.dumps(found, ensure_ascii=False).encode()  # fails for half a surrogate pair
         is_array = isinstance(found, list)
-        if is_array or (
-            isinstance(found, dict) and any(type(found.get(name)) in (dict, list) for name in self._strings)
-        ):
+        may_be_text = isinstance(found, dict) and any(type(found.get(name)) in (dict, list) for name in self._strings)
+        if with_texts or is_array or may_be_text:
             found = _WITH_TEXTS.decode(text)
         return found if is_array else [found]
 
@@ -209,6 +242,15 @@ def _taken(take: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else take(value)
 
 
+def why_corrupt(text: bytes, schema: StructType, settings: JsonSettings) -> str:
+    """Return what is wrong with the text of a row, for a message; "" where it is not known."""
+    return _Rows(schema, settings).why(text)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, _Number)
+
+
 def _of(kind: Any, value: Any) -> Any:
     """Return a value of this class. Raises ValueError for another one."""
     if not isinstance(value, kind):
@@ -218,9 +260,9 @@ def _of(kind: Any, value: Any) -> Any:
 
 def _text(value: Any) -> str:
     """Return a text. Raises ValueError for another value."""
-    if isinstance(value, _Number):
-        raise ValueError("a number")
-    return str(_of(str, value))
+    if not _is_text(value):
+        raise ValueError("no text")
+    return str(value)
 
 
 def _string(value: Any) -> str:

@@ -21,11 +21,13 @@ from pyspark.sql.types import BinaryType
 
 from eosingest.sources.files.bytes.text_blocks import BadTextError, is_utf_8
 from eosingest.sources.files.formats.csv_rows import BLANKS, Dialect, irregular_lines, lines_with
+from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.typed_text import JAVA_NUMBERS, TextType
 
 _CSV: Any = pyarrow.csv
 _COMPUTE: Any = pyarrow.compute
 _ARRAYS: Any = pa
+_SHOWN = 60  # characters of a value, in a message
 _UNIT_SEPARATOR = b"\x1f"
 
 
@@ -92,6 +94,20 @@ class CsvColumns:
             return columns, _ARRAYS.nulls(texts.count, pa.string())
         each = rows.each()
         return columns, pa.array([row if bad else None for row, bad in zip(each, corrupt, strict=True)], pa.string())
+
+    def why(self, row: str) -> str:
+        """Return why a row is corrupt; "" where it is not."""
+        try:
+            fields = self.dialect.fields(row)
+        except BadTextError as bad:
+            return bad.message
+        if len(fields) != self.width:
+            return f"it has {len(fields):,} fields, and there are {self.width:,} columns"
+        for name, place, kind in zip(self.names, self.places, self.types, strict=True):
+            text = self._text(fields[place])
+            if kind.values(pa.array([text], pa.string()))[1] is not None:
+                return f"column {name} is {type_words(kind.kind)}, and its text is {str(text)[:_SHOWN]}"
+        return ""
 
     def texts(self, rows: Rows) -> Texts:
         """Return the fields as texts: null if they are `null`, or empty and not quoted. Raises the error of `decode`."""

@@ -53,6 +53,10 @@ class CsvReader:
         for columns, corrupt in read_rows(file, file_split(split.planned.split), self.options, self.columns.decode):
             yield appended(pa.RecordBatch.from_arrays([*columns, corrupt], names=names), values)
 
+    def why(self, text: bytes) -> str:
+        """See `corrupt_rows.Explaining`."""
+        return self.columns.why(text.decode(errors="replace"))
+
 
 def read_rows(
     file: SourceFile, cut: FileSplit, options: Mapping[str, str], parsed: Callable[[Rows], _T]

@@ -96,6 +96,12 @@ class JsonReader:
             if rows.values:
                 yield appended(columns.batch(rows), values)
 
+    def why(self, text: bytes) -> str:
+        """See `corrupt_rows.Explaining`."""
+        from eosingest.sources.files.reading.audit_json import why_corrupt
+
+        return why_corrupt(text, self.schema, self.settings)
+
 
 def texts_of(
     file: SourceFile, cut: FileSplit, settings: JsonSettings, decoder: JsonDecoder
