@@ -235,7 +235,7 @@ class _Verification:
     def _differing(self, spark: Any, rows: AuditedSource) -> tuple[list[Unit], tuple[str, ...]]:
         """Return the units that do not match their receipts, and findings on those that do by the reader of a run alone.
 
-        Another reader reads first, if the kind has one. Only the reader of a run, which read what was sent, proves a loss.
+        Another reader reads first, if the kind has one. Only the reader of a run, which read the sent rows, proves a loss.
         """
         schema, other = self._control.schema, spark.other_reader
         found = rows.unlike(spark.read_source(rows.plan, schema, by_other=bool(other)))
@@ -329,7 +329,7 @@ def _differ(unit: Unit, other: str, first: Mapping[SplitId, int]) -> str:
     rows = [first[split] for split in unit.splits if split in first]
     place = f", first in row {rows[0]:,}" if rows else ""
     return (
-        f"{unit.name}: the readers differ{place}: as a run reads it it matches its receipt, by {other} it does not;"
+        f"{unit.name}: the readers differ{place}: its receipt is that of the run's reader, and not of {other};"
         " compare the row with its record"
     )
 

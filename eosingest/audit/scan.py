@@ -236,7 +236,7 @@ def _limit(split: PlannedSplit) -> int | None:
 
 
 def first_differences(before: SourceData, source: SourceData) -> dict[SplitId, int]:
-    """Return the first row in which two reads of the same splits differ, of each split with such a row."""
+    """Return the first row in which two reads of the same splits differ, of each split that has one."""
     one, other = before.hashes().select("at", "hash"), source.hashes().selectExpr("at", "hash AS other")
     rows = one.join(other, "at", "full").where("NOT hash <=> other").selectExpr(f"at >> {_SPLIT_BITS} AS split", "at")
     found = rows.groupBy("split").agg(functions.min("at").alias("at")).collect()

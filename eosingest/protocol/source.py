@@ -39,7 +39,6 @@ class PositionKind(StrEnum):
     ROWS = "rows"  # only a count of rows
     BYTES = "bytes"
     OFFSET = "offset"
-    ROW_INDEX = "row-index"
     KEY = "key"
 
     @property

@@ -77,7 +77,7 @@ class Batch:
     """Rows as columns of equal length: split hash, record, receipt hash, size in bytes, corrupt text, metadata hash.
 
     `corrupt` has the bytes of each row that could not be parsed, None for the others; `unfit` says why a row does not fit
-    the schema by which it is encoded, or what is wrong with a corrupt row. `first_row` is the number of the batch's first row
+    the schema by which it is encoded, or why a row is corrupt. `first_row` is the number of the batch's first row
     in its split, from 0: only inputs that read the source themselves set it, and their batches have rows of one split.
     `positions` has each row's position, from inputs that know it.
     """

@@ -213,7 +213,7 @@ class VerifyReport:
 class ShownRecord:
     """A record to show: of a preview (it has an `item`, and may be `corrupt` or `unfit`) or of a topic (it has an `offset`).
 
-    `why`: what is wrong with a corrupt one, "" where that is not known. `decoded` has `key` and `value` as JSON, if they are
+    `why`: the reason of a corrupt one, "" where it is not known. `decoded` has `key` and `value` as JSON, if they are
     encoded by a schema. `timestamp_ms` None: the time of sending. `partition` None: the partitioner will choose.
     """
 

@@ -6,7 +6,7 @@ found. One session serves all previews.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from eosingest.errors import FatalError, IncompleteError, TemporaryError
@@ -16,6 +16,7 @@ from eosingest.records.decoded import decoded
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.report.model import ShownRecord
 from eosingest.spark import executors, failures, plan_checks
+from eosingest.spark.corrupt_rows import Why
 from eosingest.spark.job import SparkLauncher
 from eosingest.spark.record_columns import (
     CORRUPT,
@@ -97,7 +98,7 @@ def _shown(
     item: str,
     settings: RecordSettings,
     checks: Mapping[str, JsonSchemaCheck],
-    why: Callable[[bytes], str] | None,
+    why: Why | None,
 ) -> ShownRecord:
     """Return the record in a row of the record columns; for a corrupt row, its text in place of a record."""
     corrupt = columns.get(CORRUPT)
@@ -113,7 +114,7 @@ def _shown(
         timestamp_ms=columns.get(TIMESTAMP),
         partition=columns.get(PARTITION),
         corrupt=bytes(corrupt).decode(errors="replace") if corrupt is not None else None,
-        why=why(bytes(corrupt)) if corrupt is not None and why is not None else "",
+        why=why([bytes(corrupt)])[0] if corrupt is not None and why is not None else "",
         unfit=unfit,
         decoded={name: decoded(one, _bytes(columns.get(name))) for name, one in encodings.items()},
     )

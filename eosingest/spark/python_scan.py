@@ -28,7 +28,7 @@ from eosingest.protocol.source import Item
 from eosingest.records import checksum
 from eosingest.spark import plan_checks, volatile_casts
 from eosingest.spark.bare_columns import StraightReader, bare_columns
-from eosingest.spark.corrupt_rows import why_of
+from eosingest.spark.corrupt_rows import Why, why_of
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
 from eosingest.spark.record_columns import (
@@ -192,7 +192,7 @@ class PythonRows:
     tasks: int
     position_column: str | None = None
     narrow: Callable[[frozenset[str]], tuple[DataFrame, ArrowReader]] | None = None
-    why: Callable[[bytes], str] | None = None
+    why: Why | None = None
 
     @property
     def split(self) -> Column:

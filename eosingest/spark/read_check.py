@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
-from eosingest.spark.corrupt_rows import why_of
+from eosingest.spark.corrupt_rows import Why, why_of
 from eosingest.spark.python_scan import ArrowReader, PythonScan, PythonSplit, planned_splits
 from eosingest.spark.record_columns import CORRUPT
 from eosingest.spark.scan import Tasks
@@ -57,9 +57,9 @@ class _CountRows:
         return Rows(split.item.name, count, corrupt, first)
 
 
-def _first(text: bytes, why: Callable[[bytes], str] | None) -> str:
-    """Return the text of a corrupt row, after what is wrong with it."""
-    reason = why(text) if why is not None else ""
+def _first(text: bytes, why: Why | None) -> str:
+    """Return the text of a corrupt row, after the reason."""
+    (reason,) = why([text]) if why is not None else [""]
     shown = text.decode(errors="backslashreplace")
     return f"{reason}: {shown}" if reason else shown
 

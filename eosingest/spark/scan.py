@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.spark.corrupt_rows import Why
 from eosingest.spark.direct import DirectReader, DirectSplit
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class SplitFrame(Protocol):
         """The column, over `rows`, with the position of each row (positions.py), None where rows are counted."""
 
     @property
-    def why(self) -> Callable[[bytes], str] | None:
+    def why(self) -> Why | None:
         """See `corrupt_rows.why_of`."""
 
     def fitted(self, records: DataFrame) -> SplitFrame:

@@ -37,7 +37,7 @@ from eosingest.protocol.task import Task
 from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
-from eosingest.spark.corrupt_rows import explained
+from eosingest.spark.corrupt_rows import Why, explained
 from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
 from eosingest.spark.end_marker import until_end
 from eosingest.spark.positions import positions_of
@@ -104,7 +104,7 @@ class TaskFunction:
     outcomes: Accumulator[list[str]]
     several: bool = True
     json_schemas: Mapping[str, str] = field(default_factory=dict)
-    why: Callable[[bytes], str] | None = None
+    why: Why | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
@@ -178,7 +178,7 @@ class ArrowInputs:
         several: bool = True,
         fitting: JsonFit | None = None,
         whole: bool = False,
-        why: Callable[[bytes], str] | None = None,
+        why: Why | None = None,
     ) -> None:
         """Start reading at once: Spark computes rows while the producer is being made. `several`, `why` as in TaskFunction.
 

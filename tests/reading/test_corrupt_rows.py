@@ -1,4 +1,4 @@
-"""What the readers of JSON and CSV say is wrong with a corrupt row: the column, its type and the value."""
+"""Why the readers of JSON and CSV call a row corrupt: the column, its type and the value."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ SCHEMA: StructType = from_ddl("n INT, price DECIMAL(10,2), at TIMESTAMP, s STRUC
     ],
 )
 def test_json(text: str, why: str) -> None:
-    assert JsonReader(SCHEMA, JsonSettings.of({})).why(text.encode()) == why
+    assert JsonReader(SCHEMA, JsonSettings.of({})).why([text.encode()]) == [why]
 
 
 def test_json_that_is_not_utf_8() -> None:
-    assert JsonReader(SCHEMA, JsonSettings.of({})).why(b'{"t": "\xe9"}') == "bytes that are not UTF-8"
+    assert JsonReader(SCHEMA, JsonSettings.of({})).why([b'{"t": "\xe9"}']) == ["bytes that are not UTF-8"]
 
 
 def test_a_column_that_is_not_read_is_not_named() -> None:
     reader = JsonReader(SCHEMA, JsonSettings.of({})).narrowed(frozenset(("price",)))
-    assert reader.why(b'{"n": "x", "price": "y"}') == 'column price is DECIMAL(10,2), and its value is "y"'
+    assert reader.why([b'{"n": "x", "price": "y"}']) == ['column price is DECIMAL(10,2), and its value is "y"']
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,16 @@ def test_a_column_that_is_not_read_is_not_named() -> None:
     ],
 )
 def test_csv(text: str, why: str) -> None:
-    fields = from_ddl("a INT, b STRING, c DATE").fields
+    fields = from_ddl("a INT, b BINARY, c DATE").fields
     kinds = text_types({}, [each.dataType for each in fields])
     columns = CsvColumns(Dialect.of({}), 3, tuple(each.name for each in fields), (0, 1, 2), kinds)
-    assert CsvReader({}, columns).why(text.encode()) == why
+    assert CsvReader({}, columns).why([text.encode()]) == [why]
+
+
+def test_each_of_several_rows_of_csv_has_its_reason() -> None:
+    fields = from_ddl("a INT, b INT").fields
+    columns = CsvColumns(Dialect.of({}), 2, ("a", "b"), (0, 1), text_types({}, [each.dataType for each in fields]))
+    assert columns.why(["1,2", "x,y", "1,y", "1"]) == [
+        "", "column a is INT, and its text is x", "column b is INT, and its text is y",
+        "it has 1 fields, and there are 2 columns",
+    ]  # fmt: skip

@@ -44,7 +44,7 @@ def test_by_rows_of_the_size_that_rows_had_so_far() -> None:
 def test_by_rows_where_positions_are_no_bytes() -> None:
     """Breaks when the number of a row is taken for a byte: at first by a reader of rows, or by one that seeks a row."""
     sent = offset(0, 10, done=True)
-    assert size_done(plan(None, None), sent, replace(offset(100, 5), position_kind=PositionKind.ROW_INDEX)) == 150
+    assert size_done(plan(None, None), sent, replace(offset(100, 5), position_kind=PositionKind.KEY)) == 150
     assert size_done(plan(None, offset(100, 3)), sent, offset(100, 5, position=140)) == 120
 
 

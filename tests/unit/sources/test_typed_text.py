@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import (
-    BinaryType,
     BooleanType,
     ByteType,
     DataType,
@@ -76,7 +75,6 @@ CASES: list[tuple[DataType, dict[str, Any]]] = [
         {"2020-01-02T10:30:00.5": datetime.datetime(2020, 1, 2, 10, 30, 0, 500000), "123456": NO_VALUE},
     ),
     (TimestampNTZType(), {"2020-01-02T10:30:00Z": NO_VALUE, "2020-01-02": datetime.datetime(2020, 1, 2)}),
-    (BinaryType(), {"aGk=": b"hi", "a": NO_VALUE}),
 ]
 
 

@@ -99,14 +99,14 @@ class AuditJsonReader:
         """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
         values = self.folders.of(file)
-        rows = _Rows(self.schema, self.settings)
+        rows = JsonRows(self.schema, self.settings)
         for lines in lines_again(file, cut, self.settings.layout.end):
             batch = rows.batch(lines)
             if len(batch):
                 yield appended(batch, values)
 
 
-class _Rows:
+class JsonRows:
     """Makes rows of a schema of lines."""
 
     def __init__(self, schema: StructType, settings: JsonSettings) -> None:
@@ -136,7 +136,7 @@ class _Rows:
         return pa.RecordBatch.from_arrays([*columns, texts], names=[*self._types.names, CORRUPT])
 
     def why(self, line: bytes) -> str:
-        """Return what is wrong with the text of a corrupt row; "" where nothing is."""
+        """Return why the text of a row is a corrupt row; "" where it is none."""
         try:
             text = line.decode().removeprefix("\ufeff").strip(_WHITE)
             (found,) = self._values(text, with_texts=True)
@@ -240,11 +240,6 @@ class _Rows:
 
 def _taken(take: Callable[[Any], Any], value: Any) -> Any:
     return None if value is None else take(value)
-
-
-def why_corrupt(text: bytes, schema: StructType, settings: JsonSettings) -> str:
-    """Return what is wrong with the text of a row, for a message; "" where it is not known."""
-    return _Rows(schema, settings).why(text)
 
 
 def _is_text(value: Any) -> bool:

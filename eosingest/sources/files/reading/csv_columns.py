@@ -8,6 +8,7 @@ numpy finds the rows that pyarrow reads as csv_rows.py does: every quote opens o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -95,19 +96,27 @@ class CsvColumns:
         each = rows.each()
         return columns, pa.array([row if bad else None for row, bad in zip(each, corrupt, strict=True)], pa.string())
 
-    def why(self, row: str) -> str:
-        """Return why a row is corrupt; "" where it is not."""
-        try:
-            fields = self.dialect.fields(row)
-        except BadTextError as bad:
-            return bad.message
-        if len(fields) != self.width:
-            return f"it has {len(fields):,} fields, and there are {self.width:,} columns"
+    def why(self, rows: Sequence[str]) -> list[str]:
+        """Return why each of these rows is corrupt; "" for one that is not."""
+        reasons, fields = [""] * len(rows), dict[int, list[str | None]]()
+        for at, row in enumerate(rows):
+            try:
+                found = self.dialect.fields(row)
+            except BadTextError as bad:
+                reasons[at] = bad.message
+                continue
+            if len(found) == self.width:
+                fields[at] = found
+            else:
+                reasons[at] = f"it has {len(found):,} fields, and there are {self.width:,} columns"
         for name, place, kind in zip(self.names, self.places, self.types, strict=True):
-            text = self._text(fields[place])
-            if kind.values(pa.array([text], pa.string()))[1] is not None:
-                return f"column {name} is {type_words(kind.kind)}, and its text is {str(text)[:_SHOWN]}"
-        return ""
+            if isinstance(kind.kind, BinaryType):
+                continue
+            texts = {at: self._text(row[place]) for at, row in fields.items() if not reasons[at]}
+            marks = kind.values(pa.array(texts.values(), pa.string()))[1]
+            for at in itertools.compress(texts, marks.to_pylist() if marks is not None else ()):
+                reasons[at] = f"column {name} is {type_words(kind.kind)}, and its text is {str(texts[at])[:_SHOWN]}"
+        return reasons
 
     def texts(self, rows: Rows) -> Texts:
         """Return the fields as texts: null if they are `null`, or empty and not quoted. Raises the error of `decode`."""

@@ -7,7 +7,7 @@ a split ─┬─ lines (bytes/lines.py) ─────────────
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from io import BufferedReader
@@ -53,9 +53,9 @@ class CsvReader:
         for columns, corrupt in read_rows(file, file_split(split.planned.split), self.options, self.columns.decode):
             yield appended(pa.RecordBatch.from_arrays([*columns, corrupt], names=names), values)
 
-    def why(self, text: bytes) -> str:
+    def why(self, texts: Sequence[bytes]) -> list[str]:
         """See `corrupt_rows.Explaining`."""
-        return self.columns.why(text.decode(errors="replace"))
+        return self.columns.why([text.decode(errors="replace") for text in texts])
 
 
 def read_rows(

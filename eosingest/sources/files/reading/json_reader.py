@@ -96,11 +96,12 @@ class JsonReader:
             if rows.values:
                 yield appended(columns.batch(rows), values)
 
-    def why(self, text: bytes) -> str:
+    def why(self, texts: Sequence[bytes]) -> list[str]:
         """See `corrupt_rows.Explaining`."""
-        from eosingest.sources.files.reading.audit_json import why_corrupt
+        from eosingest.sources.files.reading.audit_json import JsonRows
 
-        return why_corrupt(text, self.schema, self.settings)
+        rows = JsonRows(self.schema, self.settings)
+        return [rows.why(text) for text in texts]
 
 
 def texts_of(

@@ -9,8 +9,6 @@ day: a TIMESTAMP without a zone is in UTC. docs/reading.md has the grammar of ea
 
 from __future__ import annotations
 
-import base64
-import binascii
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -162,7 +160,7 @@ class TextType:
             return lambda text: _decimal(text, kind.precision, kind.scale)
         if isinstance(kind, BooleanType):
             return lambda text: {"true": True, "false": False}[_known(text.lower())]
-        return _bytes if isinstance(kind, BinaryType) else self._of_time()
+        return self._of_time()
 
     def _of_time(self) -> Callable[[str], int]:
         """Return the converter of a DATE, a TIMESTAMP or a TIMESTAMP_NTZ."""
@@ -231,13 +229,6 @@ def _decimal(text: str, precision: int, scale: int) -> Decimal:
     if abs(value) >= 10 ** (precision - scale):
         raise ValueError
     return value
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError from error
 
 
 def _local(found: re.Match[str]) -> int:
