@@ -12,6 +12,7 @@ from decimal import Context
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eosingest.sources.files import cuts
@@ -103,6 +104,12 @@ def _first_file_speaks_for_all() -> Patch:
 def _values_without_marks() -> Patch:
     real = TextType.values
     return _set(TextType, "values", lambda self, texts: (real(self, texts)[0], None))
+
+
+def _replaced(column: pa.Array[Any]) -> pa.Array[Any]:
+    """Return a column of strings with other characters for bytes that are not UTF-8."""
+    texts = column.cast(pa.binary()).to_pylist()
+    return pa.array([None if text is None else text.decode(errors="replace") for text in texts], pa.string())
 
 
 _NO_LOOK = _set(inspect_files, "look", _nothing)
@@ -241,7 +248,7 @@ SWITCHES = [
         _set(orc_reader.OpenOrc, "calendars", lambda self, place: Calendars()),
         ("orc/old/",),
     ),
-    Switch("strings are not checked", _set(columnar_values, "_text", lambda column: column), ("orc/no utf-8/",)),
+    Switch("strings are not checked", _set(columnar_values, "_text", _replaced), ("orc/no utf-8/",)),
     Switch(
         "one file's footer speaks for all",
         _first_file_speaks_for_all(),

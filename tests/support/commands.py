@@ -16,6 +16,7 @@ from typing import Any
 from tests.support import command_server
 
 RUN_TIMEOUT_S = 180
+_PYTHON_PATH = os.environ.get("PYTHONPATH")
 
 
 @dataclass
@@ -50,8 +51,12 @@ class Done:
 
 
 def start(*arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> subprocess.Popen[str]:
-    """Start `eosingest ARGUMENTS` in a process group of its own: forked (command_server.py); with other `env` a new process."""
-    if all(name.startswith("EOSINGEST_") for name in env or ()):
+    """Start `eosingest ARGUMENTS` in a process group of its own: forked (command_server.py); with other `env` a new process.
+
+    So is one for which a test has set Python's path, which matters while modules are imported.
+    """
+    is_same = os.environ.get("PYTHONPATH") == _PYTHON_PATH
+    if is_same and all(name.startswith("EOSINGEST_") for name in env or ()):
         return command_server.start([*arguments], {**os.environ, **(env or {})}, cwd)
     return subprocess.Popen(
         [sys.executable, "-m", "eosingest", *arguments],

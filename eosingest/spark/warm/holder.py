@@ -172,9 +172,9 @@ class Holder:
             heap = self._in_jvm(clean.heap_used, _READY_S)
         except Exception as error:  # the JVM's state is unknown
             sys.stderr.write(f"the JVM ends, since it does not answer, or cannot be cleaned: {error!r}\n")
-            self._process.kill()
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # before the JVM ends, and with it this process
                 connection.send(no="it did not answer, and was ended")
+            self._process.kill()
             self._ended.set()
             connection.close()
             return

@@ -27,6 +27,9 @@ REFUSALS = (EosingestError, Py4JError, PySparkException)
 _TOGETHER = 64
 
 
+_HERE = ("orc/old/", "orc/no utf-8/")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came of a case: the rows, or why there are none."""
@@ -51,7 +54,7 @@ def asked(case: Case) -> Asked:
 def play(cases: Iterable[Case], folder: Path, lab: Lab | None, *, here: bool = False) -> dict[str, Outcome]:
     """Return the outcome of each case, by its id. Without a lab those that Spark would have to read are left out.
 
-    `here`: CSV with a schema is read in this process, with what is patched in it.
+    `here`: `_HERE`, and CSV with a schema, are read in this process, with what is patched in it.
     """
     outcomes: dict[str, Outcome] = {}
     batches: dict[str, list[tuple[Case, Pending]]] = {}
@@ -77,10 +80,9 @@ def play(cases: Iterable[Case], folder: Path, lab: Lab | None, *, here: bool = F
 
 
 def _is_read_here(case: Case, *, here: bool) -> bool:
-    """Say whether a case needs no Spark: CSV where that is asked for, and lines that must be refused."""
-    return (here and case.format == "csv" and bool(case.ddl) and not case.value) or (
-        case.format == "text" and case.expectation() is None
-    )
+    """Say whether a case needs no Spark: CSV and some of ORC where that is asked for, and lines that must be refused."""
+    is_in_python = case.id.startswith(_HERE) or (case.format == "csv" and bool(case.ddl))
+    return (here and is_in_python and not case.value) or (case.format == "text" and case.expectation() is None)
 
 
 def _batch(case: Case, pending: Pending) -> str:
