@@ -37,6 +37,12 @@ def test_json_that_is_not_utf_8() -> None:
     assert JsonReader(SCHEMA, JsonSettings.of({})).why([b'{"t": "\xe9"}']) == ["bytes that are not UTF-8"]
 
 
+def test_times_that_are_written_by_a_pattern_are_not_blamed() -> None:
+    """Breaks when the reason names a date that the run reads, and not the number that it does not."""
+    reader = JsonReader(SCHEMA, JsonSettings.of({"timestampFormat": "dd/MM/yyyy"}))
+    assert reader.why([b'{"at": "31/12/2020", "t": "x"', b'{"at": "31/12/2020", "s": 1}'])[1:] == [""]
+
+
 def test_a_column_that_is_not_read_is_not_named() -> None:
     reader = JsonReader(SCHEMA, JsonSettings.of({})).narrowed(frozenset(("price",)))
     assert reader.why([b'{"n": "x", "price": "y"}']) == ['column price is DECIMAL(10,2), and its value is "y"']
