@@ -22,10 +22,9 @@ from eosingest.sources.files.formats.csv_rows import Dialect
 from eosingest.sources.files.formats.whole import is_whole
 from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.audit_lines import lines_again
-from eosingest.sources.files.reading.audit_values import converter
+from eosingest.sources.files.reading.audit_values import batch_of, converter
 from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
 from eosingest.spark.python_scan import PythonSplit, arrow_schema
-from eosingest.spark.record_columns import CORRUPT
 
 # Options with which a row, or a value, is another one to Python's csv module, or to audit_values.py.
 _OTHERWISE = ("linesep", "nullvalue", "emptyvalue", "dateformat", "timestampformat", "timestampntzformat")
@@ -66,22 +65,39 @@ class AuditCsvReader:
         values, dialect = self.folders.of(file), Dialect.of(self.options)
         encoding = layout("csv", self.options).encoding
         has_header = dialect.header and cut.start == 0
+        rows = _Rows(self.types, self.names, dialect, _words(self.options))
         for block in lines_again(file, cut, None):
-            rows = [line for line in (each.decode(encoding, "replace") for each in block) if dialect.is_row(line)]
-            if has_header and rows:
-                rows, has_header = rows[1:], False
-            if rows:
-                yield appended(self._batch(rows, dialect), values)
+            lines = [line for line in (each.decode(encoding, "replace") for each in block) if dialect.is_row(line)]
+            if has_header and lines:
+                lines, has_header = lines[1:], False
+            if lines:
+                yield appended(rows.batch(lines), values)
 
-    def _batch(self, lines: list[str], dialect: Dialect) -> pa.RecordBatch:
-        fields = [each for each in self.types.fields if each.name in self.names]
-        places = [at for at, each in enumerate(self.types.fields) if each.name in self.names]
-        convert = [_converter(each.dataType, _words(self.options)) for each in fields]
-        rows, corrupt = list[list[Any]](), list[str | None]()
+
+class _Rows:
+    """Makes rows of lines: `types` are those of all fields of a row, `names` the columns that are read."""
+
+    def __init__(self, types: StructType, names: frozenset[str], dialect: Dialect, words: Mapping[str, float]) -> None:
+        self._width = len(types.fields)
+        fields = [each for each in types.fields if each.name in names]
+        self._schema = arrow_schema(StructType(fields))
+        places = [at for at, each in enumerate(types.fields) if each.name in names]
+        self._takes = [(at, _converter(each.dataType, words)) for at, each in zip(places, fields, strict=True)]
+        self._dialect: dict[str, Any] = {
+            "delimiter": dialect.delimiter,
+            "quotechar": dialect.quote or None,
+            "quoting": csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
+            "strict": True,
+        }
+        csv.field_size_limit(sys.maxsize)
+
+    def batch(self, lines: list[str]) -> pa.RecordBatch:
+        """Return the columns of lines, followed by the texts of the corrupt rows, null for others."""
+        rows, corrupt = list[list[Any]](), list[bytes | None]()
         for line in lines:
-            row, found = list[Any](), self._fields(line, dialect)
+            row, found = list[Any](), self._fields(line)
             is_bad = found is None
-            for place, take in zip(places, convert, strict=True):
+            for place, take in self._takes:
                 text = "" if found is None else found[place]
                 try:
                     row.append(None if text == "" else take(text))
@@ -89,26 +105,16 @@ class AuditCsvReader:
                     row.append(None)
                     is_bad = True
             rows.append(row)
-            corrupt.append(line if is_bad else None)
-        schema = arrow_schema(StructType(fields))
-        columns = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(schema.types)]
-        return pa.RecordBatch.from_arrays([*columns, pa.array(corrupt, pa.string())], names=[*schema.names, CORRUPT])
+            corrupt.append(line.encode() if is_bad else None)
+        return batch_of(self._schema, rows, corrupt)
 
-    def _fields(self, line: str, dialect: Dialect) -> list[str] | None:
+    def _fields(self, line: str) -> list[str] | None:
         """Return the fields of a line; None if it is no row of the file's columns."""
-        csv.field_size_limit(sys.maxsize)
-        reader = csv.reader(
-            [line],
-            delimiter=dialect.delimiter,
-            quotechar=dialect.quote or None,
-            quoting=csv.QUOTE_MINIMAL if dialect.quote else csv.QUOTE_NONE,
-            strict=True,
-        )
         try:
-            (found,) = reader
+            (found,) = csv.reader([line], **self._dialect)
         except (csv.Error, ValueError):
             return None
-        return found if len(found) == len(self.types.fields) else None
+        return found if len(found) == self._width else None
 
 
 def _words(options: Mapping[str, str]) -> dict[str, float]:

@@ -38,12 +38,11 @@ from eosingest.sources.files.formats.json_names import ONCE, NameTwiceError
 from eosingest.sources.files.formats.json_text import parsed
 from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.audit_lines import lines_again
-from eosingest.sources.files.reading.audit_values import BITS, converter, in_range, matched
+from eosingest.sources.files.reading.audit_values import BITS, batch_of, converter, in_range, matched
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
 from eosingest.sources.files.reading.json_reader import JsonSettings
 from eosingest.spark.python_scan import PythonSplit, arrow_schema
-from eosingest.spark.record_columns import CORRUPT
 
 _SHOWN = 60  # characters of a value, in a message
 _DECODER: Any = decoder  # typeshed does not have its functions
@@ -131,9 +130,7 @@ class JsonRows:
                     rows.append([None] * len(self._schema.fields))
                     self._is_bad = True
                 corrupt.append(line if self._is_bad else None)
-        columns = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(self._types.types)]
-        texts = pa.array(corrupt, pa.binary()).view(pa.string())  # they need not be UTF-8
-        return pa.RecordBatch.from_arrays([*columns, texts], names=[*self._types.names, CORRUPT])
+        return batch_of(self._types, rows, corrupt)
 
     def why(self, line: bytes) -> str:
         """Return why the text of a row is a corrupt row; "" where it is none."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql.types import (
     BooleanType,
     ByteType,
@@ -28,6 +29,8 @@ from pyspark.sql.types import (
     TimestampNTZType,
     TimestampType,
 )
+
+from eosingest.spark.record_columns import CORRUPT
 
 BITS: Mapping[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _BOOLEAN = re.compile("true|false")
@@ -68,6 +71,13 @@ def converter(kind: DataType, words: Mapping[str, float]) -> Callable[[str], Any
         TimestampNTZType: _local,
     }
     return found[type(kind)]
+
+
+def batch_of(schema: pa.Schema, rows: Sequence[Sequence[Any]], corrupt: Sequence[bytes | None]) -> pa.RecordBatch:
+    """Return the columns of rows, followed by the texts of the corrupt rows (record_columns.CORRUPT), null for others."""
+    columns = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(schema.types)]
+    texts = pa.array(corrupt, pa.binary()).view(pa.string())  # they need not be UTF-8
+    return pa.RecordBatch.from_arrays([*columns, texts], names=[*schema.names, CORRUPT])
 
 
 def in_range(number: int, bits: int) -> int:
