@@ -28,7 +28,7 @@ from eosingest.protocol.task_contract import Outcome
 from eosingest.report.wording import Wording
 
 _NAMED_AT_MOST = 10
-_CHANGED = "changed-while-read"  # of an item; tasks that read it themselves report it too
+_CHANGED = "changed-while-read"  # of an item; what reads it reports it too
 _TASK_ERRORS: dict[str, type[EosingestError]] = {
     known.__name__: known for known in (ChangedError, FatalError, IncompleteError, TemporaryError)
 }
@@ -134,7 +134,7 @@ def errors_of(
         errors.append(interrupted_by(signal_number))
     outcomes = [outcome for outcome in result.outcomes if not _says_so_too(outcome, changed)]
     errors += outcome_errors(outcomes, plan.wording)
-    if result.error is not None and signal_number is None:
+    if result.error is not None and signal_number is None and not _says_so_too(result.error, changed):
         errors.append(result.error)
     if changed:
         errors.append(_changed_while_read(changed, plan.wording))
@@ -232,9 +232,9 @@ def _outcome_error(outcome: Outcome) -> EosingestError:
     return error_class(outcome.message, code=outcome.code, hint=hint, item=outcome.item)
 
 
-def _says_so_too(outcome: Outcome, changed: Sequence[str]) -> bool:
-    """Say whether a task has reported one of the `changed` items itself: that is one error, not two."""
-    return outcome.code == _CHANGED and outcome.item in changed
+def _says_so_too(error: Outcome | EosingestError, changed: Sequence[str]) -> bool:
+    """Say whether a task, or the Spark job, has reported one of the `changed` items: that is one error, not two."""
+    return error.code == _CHANGED and error.item in changed
 
 
 def _changed_while_read(names: Sequence[str], wording: Wording) -> ChangedError:

@@ -313,6 +313,17 @@ def test_a_change_that_a_task_has_seen_too_is_one_error() -> None:
     assert [error.message for error in errors(HALF, seen, unseen, changed=["a"])] == ["b: changed", error.message]
 
 
+def test_the_spark_job_says_so_of_a_file_that_changed() -> None:
+    """A reader in a Spark worker ends the job with its error: of the same file, that is one error too."""
+    said = ChangedError("a: changed after it was listed", code="changed-while-read", item="a")
+    (error,) = errors(HALF, error=said, changed=["a"])
+    assert "a: changed while it was read" in error.message
+    assert [each.message for each in errors(HALF, error=said, changed=["b"])] == [
+        said.message,
+        "b: changed while it was read",
+    ]
+
+
 def test_many_names_are_cut() -> None:
     (error,) = errors(ALL_DONE, outcome(), changed=[f"f{n:02}" for n in range(13)])
     assert "f09" in error.message
