@@ -32,6 +32,7 @@ from eosingest.spark.corrupt_rows import Why, why_of
 from eosingest.spark.direct import deal
 from eosingest.spark.failures import in_words
 from eosingest.spark.record_columns import (
+    ITEM_COLUMN,
     SPLIT,
     RecordSettings,
 )
@@ -49,6 +50,14 @@ class PythonSplit:
     key: int
     item: Item
     planned: PlannedSplit
+
+
+@dataclass(frozen=True)
+class ItemColumn:
+    """A column ITEM_COLUMN that expressions may name, with one value for all rows of an item. Pickled and sent to the tasks."""
+
+    type: str
+    value_of: Callable[[Item], Any]
 
 
 class ArrowReader(Protocol):
@@ -69,7 +78,8 @@ class PythonScan:
 
     `position` names the column with the position of each row (an offset of BIGINT, or a key of DECIMAL(19,0), STRING or a
     STRUCT of these, ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that
-    expressions cannot name. `narrowed` returns a reader of only some columns; without it all columns are read.
+    expressions cannot name. `narrowed` returns a reader of only some columns; without it all columns are read. `item_column` is
+    the column ITEM_COLUMN, None if the kind has none.
     """
 
     records: RecordSettings
@@ -78,6 +88,7 @@ class PythonScan:
     position: str | None = None
     hidden: Mapping[str, str] = field(default_factory=dict)
     narrowed: Callable[[frozenset[str]], ArrowReader] | None = None
+    item_column: ItemColumn | None = None
 
     infers_schema = False
 
@@ -114,11 +125,16 @@ class PythonScan:
         pending = {planned.id for planned in plan.pending}
         splits = [split for split in planned_splits(plan) if split.planned.id in pending]
         tasks = deal(splits, most_tasks)
+        is_hidden = not self.records.names_item_column or ITEM_COLUMN in map(str.lower, self.columns)
+        item_column = None if is_hidden else self.item_column
+        more = {**self.hidden, **({ITEM_COLUMN: item_column.type} if item_column is not None else {})}
 
         def rows_of(reader: ArrowReader, columns: Mapping[str, str]) -> DataFrame:
-            read = cast(StructType, StructType.fromDDL(_ddl({**columns, **self.hidden})))
+            read = cast(StructType, StructType.fromDDL(_ddl({**columns, **more})))
             types = StructType([*read, StructField(SPLIT, LongType())])
-            function = _RowsOfTasks(reader, tasks, arrow_schema(types), resumed and self.position is not None)
+            function = _RowsOfTasks(
+                reader, tasks, arrow_schema(types), resumed and self.position is not None, item_column
+            )
             return map_in_arrow(spark.range(0, len(tasks), 1, len(tasks)), function, types)
 
         def narrow(used: frozenset[str]) -> tuple[DataFrame, ArrowReader]:
@@ -241,6 +257,7 @@ class _RowsOfTasks:
     tasks: Sequence[tuple[PythonSplit, ...]]
     schema: pa.Schema
     resumed: bool
+    item_column: ItemColumn | None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the splits of these tasks, each row with the hash of its split."""
@@ -251,6 +268,9 @@ class _RowsOfTasks:
 
     def _of(self, split: PythonSplit) -> Iterator[pa.RecordBatch]:
         for found in self.reader.read(split, split.planned.committed if self.resumed else None):
+            if self.item_column is not None:
+                value = pa.scalar(self.item_column.value_of(split.item), self.schema.field(ITEM_COLUMN).type)
+                found = found.append_column(ITEM_COLUMN, pa.repeat(value, len(found)))
             keys = pa.array(np.full(len(found), split.key, np.int64))
             columns = [*(found.column(name) for name in self.schema.names[:-1]), keys]
             typed = [column.cast(field.type) for column, field in zip(columns, self.schema, strict=True)]

@@ -23,7 +23,7 @@ from eosingest.spark import generators, plan_checks, volatile_casts
 from eosingest.spark.encoded_columns import encoded
 from eosingest.spark.scan import SplitFrame
 from eosingest.spark.without_pandas import literal
-from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
+from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name, tokens
 
 SPLIT = "__eosingest_split"
 POSITION = "__eosingest_position"
@@ -31,6 +31,7 @@ CORRUPT = "__eosingest_corrupt"
 UNFIT = "__eosingest_unfit"  # why a row does not fit the schema that encodes it
 CHECKSUM = "__eosingest_checksum"
 METADATA = "__eosingest_metadata"
+ITEM_COLUMN = "_metadata"  # of a row's item: as in Spark, `*` has no such column
 TIMESTAMP = "__eosingest_timestamp"
 PARTITION = "__eosingest_partition"
 HEADER = "__eosingest_header_"  # followed by the header's index in the spec
@@ -38,6 +39,7 @@ HEADERS = "__eosingest_headers"  # all headers of a record in one column
 HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
 
 _OUR_PREFIX = "__eosingest_"
+_HIDDEN_ITEM_COLUMN = "__eosingest_item"
 # For generators that generators.py cannot guard: at a corrupt row the JVM raises an error.
 _STOP_AT_CORRUPT_ROW = f"IF({CORRUPT} IS NULL, TRUE, raise_error('corrupt row: ' || {CORRUPT}))"
 _BYTES_TYPES = ("string", "binary", "varchar", "char")
@@ -68,6 +70,14 @@ class RecordSettings:
     def encodings(self) -> dict[str, Encoding]:
         """The encodings of `key` and `value`, as far as they have one."""
         return {name: one for name, one in (("key", self.key), ("value", self.value)) if isinstance(one, Encoding)}
+
+    @property
+    def names_item_column(self) -> bool:
+        """Say whether an expression names the column ITEM_COLUMN: not a field of this name, nor a text."""
+        encodings = [one.expression for one in self.encodings.values()]
+        parts = (self.where, self.key, self.value, self.timestamp, self.partition, self.header_column)
+        expressions = (*parts, *self.select, *self.headers.values(), *encodings)
+        return any(_names_item_column(text) for text in expressions if isinstance(text, str))
 
     @property
     def is_avro(self) -> bool:
@@ -117,9 +127,24 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
     return _records(selected, settings, ours)
 
 
+def _names_item_column(expression: str) -> bool:
+    if ITEM_COLUMN not in expression.lower():
+        return False
+    found = tokens(expression)
+    return any(
+        token.name == ITEM_COLUMN and (index == 0 or found[index - 1].text != ".") for index, token in enumerate(found)
+    )
+
+
 def _ours(source: SplitFrame) -> tuple[str, ...]:
-    """Return the names of our own columns, which follow the user's."""
-    return (CORRUPT, SPLIT) if source.position is None else (CORRUPT, SPLIT, POSITION)
+    """Return the names of the columns that follow the user's: our own, and ITEM_COLUMN."""
+    item = (ITEM_COLUMN,) if _has_item(source) else ()
+    return (*item, CORRUPT, SPLIT) if source.position is None else (*item, CORRUPT, SPLIT, POSITION)
+
+
+def _has_item(source: SplitFrame) -> bool:
+    """Say whether the rows have a column ITEM_COLUMN that is not the data's."""
+    return ITEM_COLUMN in source.rows.columns and ITEM_COLUMN not in map(str.lower, source.visible)
 
 
 def _visible_rows(source: SplitFrame) -> DataFrame:
@@ -127,9 +152,10 @@ def _visible_rows(source: SplitFrame) -> DataFrame:
     rows = source.rows
     corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else literal(None).cast("string").alias(CORRUPT)
     position = [] if source.position is None else [source.position.alias(POSITION)]
+    item = [functions.col(ITEM_COLUMN)] if _has_item(source) else []
     visible = frozenset(source.visible)
     hidden = [name for name in rows.columns if name not in visible]
-    return rows.select(functions.expr(_all_but(hidden)), corrupt, source.split.alias(SPLIT), *position)
+    return rows.select(functions.expr(_all_but(hidden)), *item, corrupt, source.split.alias(SPLIT), *position)
 
 
 def _all_but(columns: Sequence[str]) -> str:
@@ -149,7 +175,10 @@ def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str])
 def _selected(rows: DataFrame, settings: RecordSettings, visible: Sequence[str], ours: tuple[str, ...]) -> DataFrame:
     with naming("transform.select"):
         selected = rows.selectExpr(*_expressions(settings, visible, ours), *ours)
-    refuse_our_names("transform.select", selected.columns[: -len(ours)])
+    names = selected.columns[: -len(ours)]
+    refuse_our_names("transform.select", names)
+    if ITEM_COLUMN in ours and ITEM_COLUMN in map(str.lower, names):  # a selected column of this name hides it
+        return selected.toDF(*names, _HIDDEN_ITEM_COLUMN, *ours[1:])
     return selected
 
 

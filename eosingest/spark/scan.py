@@ -35,7 +35,7 @@ class SplitFrame(Protocol):
 
     @property
     def rows(self) -> DataFrame:
-        """The source's columns, and record_columns.CORRUPT if its reader may meet rows that it cannot parse."""
+        """The source's columns, record_columns.CORRUPT if its reader may meet rows that it cannot parse, and ITEM_COLUMN."""
 
     @property
     def visible(self) -> Sequence[str]:

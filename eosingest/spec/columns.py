@@ -36,11 +36,13 @@ _ELSEWHERE = {
 class Columns:
     """The columns that expressions may name. `types` maps a lower-case name to (name, lower-case type; "" if not known).
 
-    `sure`: there are no other columns. Otherwise an unknown name may be a column that is not known here.
+    `sure`: there are no other columns. Otherwise an unknown name may be a column that is not known here. `unlisted` are names
+    in lower case of further columns, which `*` does not contain.
     """
 
     types: dict[str, tuple[str, str]] = field(default_factory=dict)
     sure: bool = True
+    unlisted: tuple[str, ...] = ()
 
     def add(self, name: str, type_: str) -> None:
         """Add a column."""
@@ -54,7 +56,7 @@ class Columns:
     def with_types(self, others: Mapping[str, str]) -> Columns:
         """Return these columns and `others`, which maps names to types."""
         more = {name.lower(): (name, type_) for name, type_ in others.items()}
-        return Columns({**more, **self.types}, self.sure)
+        return Columns({**more, **self.types}, self.sure, self.unlisted)
 
 
 def columns_of(ddl: str) -> tuple[Columns | None, list[str]]:

@@ -114,7 +114,7 @@ _ALTERNATIVES = {
     _TIME: "hand the time in: TIMESTAMP '${param:time}' and --param time=…",
     _RANDOM: "derive it from the row, as in sha2(to_json(struct(*)), 256)",
     _SESSION: "write the value, or hand it in as '${param:name}'",
-    _PLACE: "use the columns of the row",
+    _PLACE: "use the columns of the row; for files also _metadata.file_name and _metadata.file_size",
 }
 
 # Calls that are refused: all functions of Spark 4.0's registry that depend on more than their arguments.
@@ -194,7 +194,7 @@ def _unstable_name(found: list[Token], index: int) -> str:
     if name == "_metadata" and _text(found, index - 1) != ".":
         field = found[index + 2].name if _text(found, index + 1) == "." and index + 2 < len(found) else ""
         if field not in _STABLE_METADATA:
-            return _sentence(f"_metadata.{field}".rstrip("."), _PLACE) + ", or _metadata.file_name"
+            return _sentence(f"_metadata.{field}".rstrip("."), _PLACE)
     return ""
 
 

@@ -50,7 +50,7 @@ def expression_problems(tables: Table, folders: Mapping[str, str] | None) -> Ite
 
     Tables of a wrong type and unclosed quotes are ignored here: the rules of the model report them.
     """
-    columns, wrong = _source_columns(tables, folders)
+    columns, unlisted, wrong = _source_columns(tables, folders)
     yield from wrong
     where = get(tables, "transform", "where")
     if isinstance(where, str):
@@ -58,22 +58,27 @@ def expression_problems(tables: Table, folders: Mapping[str, str] | None) -> Ite
     seen = columns
     select = get(tables, "transform", "select")
     if isinstance(select, list) and all(isinstance(each, str) for each in select):
-        found = _Select(select, columns)
+        found = _Select(select, columns, unlisted)
         yield from found.problems
         seen = found.columns
     yield from _record_problems(tables, seen)
 
 
-def _source_columns(tables: Table, folders: Mapping[str, str] | None) -> tuple[Columns | None, list[Problem]]:
-    """Return the columns that expressions may name (None if only Spark knows them), and the problems of the schema."""
+def _source_columns(
+    tables: Table, folders: Mapping[str, str] | None
+) -> tuple[Columns | None, tuple[str, ...], list[Problem]]:
+    """Return the columns that expressions may name (None if only Spark knows them), those that `*` does not contain, and
+    the problems of the schema.
+    """
     source = tables.get("source")
     source = source if isinstance(source, dict) else {}
     table = source_table(source)
     columns, wrong = table.columns(source)
+    unlisted = table.unlisted_columns
     if columns is None:
-        return None, wrong
-    columns.sure = folders is not None or not table.more_columns
-    return columns.with_types(folders or {}), wrong
+        return None, unlisted, wrong
+    columns.sure, columns.unlisted = folders is not None or not table.more_columns, unlisted
+    return columns.with_types(folders or {}), unlisted, wrong
 
 
 def _record_problems(tables: Table, columns: Columns | None) -> Iterator[Problem]:
@@ -185,7 +190,7 @@ class _Expression:
         for name in functions:
             yield self._problem(f"there is no column {name}; Spark would take it for the function {name}()")
         for name in _roots(self.tree, self._text):
-            if name.lower() in known or name.lower() == "_metadata" or name in functions:
+            if name.lower() in known or name.lower() in columns.unlisted or name in functions:
                 continue
             close = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.6 if columns.sure else _NEARLY)
             if close:
@@ -203,9 +208,9 @@ class _Expression:
 class _Select:
     """The expressions of `select`, and the columns that they make, for the record's expressions."""
 
-    def __init__(self, expressions: Sequence[str], source: Columns | None) -> None:
+    def __init__(self, expressions: Sequence[str], source: Columns | None, unlisted: tuple[str, ...]) -> None:
         self.problems: list[Problem] = []
-        self.columns: Columns | None = Columns(sure=source is not None and source.sure)
+        self.columns: Columns | None = Columns(sure=source is not None and source.sure, unlisted=unlisted)
         aliases: list[str] = []
         for index, text in enumerate(expressions):
             expression = _Expression(("transform", "select", index), text, source)

@@ -54,12 +54,13 @@ class SourceTable(Table):
 
     Class methods get the table as it was read, before validation. `hints` maps the codes of their problems to hints.
     `cut_by_size`: items are cut by `split_size`. `more_columns`: rows may have columns that are not in `columns`.
-    `takes_schema`: the key `schema` may give the columns.
+    `unlisted_columns` are in lower case, and `*` does not contain them. `takes_schema`: the key `schema` may give the columns.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
     cut_by_size: ClassVar[bool] = True
     more_columns: ClassVar[bool] = True
+    unlisted_columns: ClassVar[tuple[str, ...]] = ()
     takes_schema: ClassVar[bool] = False
 
     format: str = Field(description="The source's kind and format.")

@@ -422,12 +422,13 @@ def test_dates_of_the_julian_calendar(kind: str, lab: Lab, tmp_path: Path) -> No
 
 
 def test_only_the_columns_in_use_are_read(lab: Lab) -> None:  # noqa: F811
-    """A damaged page of another column is not met; `_metadata` is no column."""
+    """A damaged page of another column is not met, and none at all for the file's name."""
     data = bytearray(packed({"s": ["secret"] * 9, "n": [7] * 9}, write_page_checksum=True, compression="none"))
     data[data.index(b"secret")] ^= 1
     where = {"value": "CAST(n AS STRING)", "where": "n > 5 OR (s = 'x' AND false)"}
     assert lab.values("parquet", bytes(data), **where) == [b"7"] * 9
     with pytest.raises(EosingestError, match="CRC checksum"):
         lab.values("parquet", bytes(data), "s")
-    with pytest.raises(SpecError, match="_metadata"):
-        lab.values("parquet", bytes(data), "_metadata.file_name")
+    assert lab.values("parquet", bytes(data), "_metadata.file_name") == [b"a.parquet"] * 9
+    with pytest.raises(SpecError, match="file_path"):
+        lab.values("parquet", bytes(data), "_metadata.file_path")

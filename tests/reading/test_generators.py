@@ -70,3 +70,34 @@ def test_others_stop_at_a_corrupt_row(tmp_path: Path, lab: Lab, generator: str) 
     (tmp_path / "rows.json").write_text("\n".join([_GOOD[0], *_BROKEN]) + "\n")
     with pytest.raises(SparkRuntimeException, match="corrupt row: "):
         read(lab, tmp_path, settings(generator))
+
+
+def test_the_file_s_name_of_generated_and_of_corrupt_rows(tmp_path: Path, lab: Lab) -> None:  # noqa: F811
+    (tmp_path / "rows.json").write_text("\n".join([_GOOD[3], _BROKEN[0]]) + "\n")
+    made = replace(settings("explode(tags) AS tag"), select=("_metadata.file_name AS f", "explode(tags) AS tag"))
+    assert read(lab, tmp_path, made) == (['{"f":"rows.json","tag":"c"}'], [_BROKEN[0]])
+
+
+@pytest.mark.parametrize(
+    ("select", "value"),
+    [
+        (("event._metadata", "event.x"), '{"_metadata":{"id":7},"x":1}'),
+        (("event.*", "_metadata.file_name AS f"), '{"_metadata":{"id":7},"x":1,"f":"rows.json"}'),
+        (("event.x AS _Metadata", "_metadata.file_size > 0 AS n"), '{"_Metadata":1,"n":true}'),
+    ],
+)
+def test_a_selected_column_named_metadata_hides_the_file_s(
+    lab: Lab,  # noqa: F811
+    tmp_path: Path,
+    select: tuple[str, ...],
+    value: str,
+) -> None:
+    (tmp_path / "rows.json").write_text('{"event":{"_metadata":{"id":7},"x":1}}\n')
+    asked = Asked("json", {}, "to_json(struct(*))", schema="event STRUCT<_metadata: STRUCT<id: INT>, x: INT>")
+    assert read(lab, tmp_path, replace(settings_of(asked), select=select)) == ([value], [])
+
+
+def test_a_column_of_the_data_named_metadata_is_the_data_s(lab: Lab, tmp_path: Path) -> None:  # noqa: F811
+    (tmp_path / "rows.json").write_text('{"_METADATA":{"file_name":"mine"}}\n')
+    asked = Asked("json", {}, "_metadata.file_name", schema="_METADATA STRUCT<file_name: STRING>")
+    assert read(lab, tmp_path, settings_of(asked)) == (["mine"], [])

@@ -81,6 +81,10 @@ def _avro(path: Path, rows: list[dict[str, Any]]) -> None:
         fastavro.writer(out, {"type": "record", "name": "r", "fields": fields}, rows, sync_interval=200)
 
 
+def _xml(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("<x>" + "".join(f"<r><id>{row['id']}</id><v>{row['v']}</v></r>" for row in rows) + "</x>")
+
+
 _FORMATS: dict[str, tuple[str, Callable[[Path, list[dict[str, Any]]], None], str]] = {
     "json": ('format = "json"', _json, ""),
     "json by a schema": ('format = "json"\nschema = "id BIGINT, v STRING, p INT"', _json, ""),
@@ -91,6 +95,7 @@ _FORMATS: dict[str, tuple[str, Callable[[Path, list[dict[str, Any]]], None], str
     "parquet": ('format = "parquet"', _parquet, ""),
     "orc": ('format = "orc"', _orc, ""),
     "avro": ('format = "avro"', _avro, ""),
+    "xml": ('format = "xml"\noptions = { rowTag = "r" }\nschema = "id BIGINT, v STRING"', _xml, ""),
     "binaryFile": ('format = "binaryFile"', _json, ""),
     "text, lines that end at two bytes": ('format = "text"\noptions = { lineSep = "\\n{" }', _json, ""),
     "text.bz2": ('format = "text"', _json_bz2, ".bz2"),
@@ -99,10 +104,12 @@ _FORMATS: dict[str, tuple[str, Callable[[Path, list[dict[str, Any]]], None], str
 }
 
 
-def _records(spark: SparkSession, folder: Path, where: str, rest: str) -> tuple[list[tuple[str, str]], str, Plan]:
+def _records(
+    spark: SparkSession, folder: Path, where: str, rest: str, value: str = "", *, audited: bool = False
+) -> tuple[list[tuple[str, str]], str, Plan]:
     """Return key (its split's place) and value of each record that a run would make, and the schema."""
     spec = folder / "spec.toml"
-    value = "to_json(struct(*))" if "binaryFile" not in rest else "CAST(content AS STRING)"
+    value = value or ("to_json(struct(*))" if "binaryFile" not in rest else "CAST(content AS STRING)")
     spec.write_text(
         f'name = "j"\n[source]\n{where}\nsplit_size = {SPLIT_SIZE}\n{rest}\n[record]\nvalue = "{value}"\n'
         '[sink]\ntopic = "t"\nbootstrap_servers = "localhost:1"\n'
@@ -111,6 +118,7 @@ def _records(spark: SparkSession, folder: Path, where: str, rest: str) -> tuple[
     source = source_of(loaded, never)
     plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
     scan = scan_of(loaded)
+    scan = scan.for_audit() if audited else scan
     assert isinstance(scan, FilesInPython)
     scan.inspect(tasks_of(spark.sparkContext), plan, direct=False, slots=2)
     frame = scan.frame(spark, plan, None, 2)
@@ -149,6 +157,30 @@ def test_the_same_rows_as_on_a_disk(spark: Warm, store: Store, tmp_path: Path, c
     assert found == local
     assert schema == local_schema
     assert len(found) > 0 and (len(found) == len(_ROWS) or "id" not in found[0][1] or len(found) == 3)
+
+
+@pytest.mark.parametrize("case", ["json by a schema", "csv", "parquet", "avro", "text.bz2", "wholetext", "xml"])
+def test_a_row_names_its_file(spark: Warm, tmp_path: Path, case: str) -> None:
+    """`_metadata` has the name and the size of a row's file; `*` does not contain it."""
+    rest, write, suffix = _FORMATS[case]
+    (tmp_path / "in").mkdir()
+    for name in _NAMES:
+        write(tmp_path / "in" / f"{name}{suffix}", _ROWS[:3])
+    sizes = {path.name: str(path.stat().st_size) for path in (tmp_path / "in").iterdir()}
+    columns = "_metadata.file_name, _metadata.file_size"
+    select = 'select = ["*", "_METADATA.FILE_NAME AS f"]\nwhere = "_metadata.file_size > 0"'
+    value = f"concat_ws('|', {columns}, f, to_json(struct(*)))"
+    found, _, _ = _records(spark(), tmp_path, 'path = "in/*"', f"{rest}\n[transform]\n{select}", value)
+    assert {place.rpartition("@")[0] for place, _ in found} == sizes.keys()
+    for place, text in found:
+        name, size, selected, row = text.split("|")
+        assert name == selected == place.rpartition("@")[0] and size == sizes[name]
+        assert '"f":' in row and "_metadata" not in row
+    audited, _, _ = _records(spark(), tmp_path, 'path = "in/*"', f"{rest}\n[transform]\n{select}", value, audited=True)
+    assert audited == found
+    if "v STRING" in rest:  # no column of the data is read
+        alone, _, _ = _records(spark(), tmp_path, 'path = "in/*"', rest, f"concat_ws('|', {columns})")
+        assert [text.split("|") for _, text in alone] == [text.split("|")[:2] for _, text in found]
 
 
 def test_odd_names_in_a_bucket(spark: Warm, store: Store, tmp_path: Path) -> None:

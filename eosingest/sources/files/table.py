@@ -55,6 +55,7 @@ class FileTable(SourceTable):
     }
 
     takes_schema: ClassVar[bool] = True
+    unlisted_columns: ClassVar[tuple[str, ...]] = ("_metadata",)
 
     format: Annotated[str, one_of_words(registry.formats), WithJsonSchema({"type": "string", "enum": list(NAMES)})] = (
         Field(description="How the files are written; json means one record a line.")

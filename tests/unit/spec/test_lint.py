@@ -211,3 +211,22 @@ def test_columns_of_folders_are_known_where_files_are_there(tmp_path: Path) -> N
     }
     found = [problem.text for problem in further_problems(tables, tmp_path / "job.toml")]
     assert found == ["there is no column night; the columns are day, id"]
+
+
+def test_a_file_s_name_is_a_column_of_files_alone(tmp_path: Path) -> None:
+    """`_metadata` is named by the record too if `select` does not; a topic has no such column."""
+    (tmp_path / "data").mkdir()
+    record = {"key": "_metadata.file_name", "value": "id"}
+    files = {"format": "json", "path": "data", "schema": "id STRING"}
+    for select in (["*"], ["id"]):
+        tables = {"source": files, "transform": {"select": select}, "record": record}
+        assert list(further_problems(tables, tmp_path / "job.toml")) == []
+        del tables["source"]["schema"]
+        tables["transform"] = {"select": [*select, "meta AS metadata"]}
+        assert list(further_problems(tables, tmp_path / "job.toml")) == []
+        files["schema"] = "id STRING"
+    bucket = {"format": "json", "path": "s3://b/x", "schema": "id STRING"}
+    assert list(further_problems({"source": bucket, "record": {"key": "file_metadata"}}, tmp_path / "job.toml")) == []
+    topic = {"format": "kafka", "topic": "t"}
+    found = [each.text for each in further_problems({"source": topic, "record": record}, tmp_path / "job.toml")]
+    assert "there is no column _metadata" in found[0]

@@ -95,7 +95,7 @@ class ColumnarScan(FilesInPython):
         columns = _Columns(self, plan)
         reader = self.reader(arrow_schema(columns.whole), columns.folders, columns.data)
         types = {field.name: ddl_of(field.dataType) for field in columns.whole.fields}
-        return PythonScan(self.records, reader, types, narrowed=reader.narrowed)
+        return self.scan(reader, types, narrowed=reader.narrowed)
 
 
 class _Columns:

@@ -101,7 +101,7 @@ class CsvScan(InferringScan):
         reader: CsvReader | AuditCsvReader = CsvReader(self.read.options, self._columns(rows), folders)
         if self.audits and self.audit_reader:
             reader = AuditCsvReader(self.read.options, StructType(rows), frozenset(each.name for each in rows), folders)
-        return PythonScan(self.records, reader, columns, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
+        return self.scan(reader, columns, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 
     @property
     def audit_reader(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -14,15 +15,17 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
+from eosingest.protocol.source import Item
 from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.xml.schema import SchemaError, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
+from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files, planned_files
 from eosingest.sources.files.reading.read_settings import ReadSettings
-from eosingest.spark.python_scan import PythonScan, name_in_ddl
+from eosingest.spark.python_scan import ArrowReader, ItemColumn, PythonScan, name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Scan, Tasks
 from eosingest.spark.scan_of_plan import ScanOfPlan
@@ -64,6 +67,10 @@ class FilesInPython(ScanOfPlan):
         """See `scan.ReadWithoutSpark`."""
         return self.of(plan)
 
+    def scan(self, reader: ArrowReader, columns: Mapping[str, str], **more: Any) -> PythonScan:
+        """Return the scan of a reader: a PythonScan with the column `_metadata`."""
+        return PythonScan(self.records, reader, columns, item_column=_FILE_COLUMN, **more)
+
     def folders(self, plan: Plan) -> list[str]:
         """Return the columns of the plan's `k=v` folders as written; none if the files are in no such tree."""
         files = planned_files(plan)
@@ -90,6 +97,15 @@ class FilesInPython(ScanOfPlan):
         folders = FolderColumns(fields, self.decode)
         folders.check(pending_files(plan))
         return whole, folders
+
+
+def _file_of(item: Item) -> dict[str, Any]:
+    file = as_file(item)
+    return {"file_name": file.name.rpartition("/")[2], "file_size": file.length}
+
+
+# The fields of Spark's `_metadata` that do not depend on the place of the files: it may differ when a run resumes.
+_FILE_COLUMN = ItemColumn("STRUCT<file_name: STRING, file_size: BIGINT>", _file_of)
 
 
 def _with_folders(types: StructType, names: Sequence[str]) -> tuple[StructType, tuple[Field, ...]]:

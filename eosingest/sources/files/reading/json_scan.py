@@ -70,7 +70,7 @@ class JsonScan(InferringScan):
         rows = StructType(whole.fields[: len(whole.fields) - len(folders.fields)])
         reader = self._reader(rows, folders)
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
-        return PythonScan(self.records, reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
+        return self.scan(reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 
     def _reader(self, rows: StructType, folders: FolderColumns) -> JsonReader | AuditJsonReader:
         settings = JsonSettings.of(self.read.options)

@@ -45,7 +45,7 @@ class TextScan(FilesInPython):
         self.refuse_folders(plan, (LINE,))
         columns, folders = self.with_folders(StructType().add(LINE, "string"), plan)
         reader = TextReader(self._separator, folders, self.cut)
-        return PythonScan(self.records, reader, dict.fromkeys(columns.names, "STRING"))
+        return self.scan(reader, dict.fromkeys(columns.names, "STRING"))
 
     def for_audit(self) -> Scan:
         """Return the scan that cuts lines, and decodes folders' names, by other code than a run."""

@@ -31,4 +31,4 @@ class ValueScan(FilesInPython):
         _, folders = self.with_folders(StructType(), plan)
         reader = ValueReader(CONTENT if CONTENT in columns else TEXT, folders)
         types = {**columns, **dict.fromkeys((field.name for field in folders.fields), "STRING")}
-        return PythonScan(self.records, reader, types, narrowed=reader.narrowed if CONTENT in columns else None)
+        return self.scan(reader, types, narrowed=reader.narrowed if CONTENT in columns else None)

@@ -59,7 +59,7 @@ class XmlScan(FilesInPython):
         """Return the scan of the schema's columns, followed by those of the folders."""
         reader = self._reader(plan)
         columns = {field.name: field.type.ddl for field in (*reader.settings.fields, *reader.folders.fields)}
-        return PythonScan(self.records, reader, columns)
+        return self.scan(reader, columns)
 
     def _reader(self, plan: Plan) -> XmlReader:
         given = self._given()
