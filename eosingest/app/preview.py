@@ -43,7 +43,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
         wording=plan.wording,
         items=len(plan.items),
         schema=None,
-        takes_schema=spec.source.takes_schema,
+        lacks_schema=spec.source.lacks_schema,
         log=str(parts.log_file) if parts.log_file is not None else None,
     )
     for note in notes_of(plan, parts.source):

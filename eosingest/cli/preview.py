@@ -63,7 +63,7 @@ def _lines(report: PreviewReport) -> Iterator[str]:
     if report.schema and report.format != "text":
         from eosingest.spec import toml_string
 
-        if report.takes_schema:
+        if report.lacks_schema:
             yield "The schema, to be written under [source]:"
             yield f"schema = {toml_string(report.schema)}"
         else:

@@ -284,7 +284,7 @@ def _json_of(value: bytes | None) -> str | dict[str, str] | None:
 class PreviewReport:
     """The records that a first run would send: the resolved schema (DDL) and the first records. `items` is the number of items.
 
-    `log` is Spark's log file. `takes_schema`: the spec may contain a schema.
+    `log` is Spark's log file. `lacks_schema`: the spec may contain a schema, and does not.
     """
 
     job: str
@@ -293,7 +293,7 @@ class PreviewReport:
     wording: Wording
     items: int
     schema: str | None
-    takes_schema: bool
+    lacks_schema: bool
     records: tuple[ShownRecord, ...] = ()
     log: str | None = None
     errors: tuple[EosingestError, ...] = ()
@@ -301,7 +301,7 @@ class PreviewReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as the `data` of the JSON envelope; the errors have their own place there."""
-        left = ("errors", "wording", "items", "takes_schema")
+        left = ("errors", "wording", "items", "lacks_schema")
         data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in left}
         records = [{self.wording.item: record.item, **record.to_json()} for record in self.records]
         return {**data, **_counts(self.wording, self.items), "records": records, "notes": list(self.notes)}

@@ -54,14 +54,13 @@ class SourceTable(Table):
 
     Class methods get the table as it was read, before validation. `hints` maps the codes of their problems to hints.
     `cut_by_size`: items are cut by `split_size`. `more_columns`: rows may have columns that are not in `columns`.
-    `unlisted_columns` are in lower case, and `*` does not contain them. `takes_schema`: the key `schema` may give the columns.
+    `unlisted_columns` are in lower case, and `*` does not contain them.
     """
 
     hints: ClassVar[Mapping[str, str]] = {}
     cut_by_size: ClassVar[bool] = True
     more_columns: ClassVar[bool] = True
     unlisted_columns: ClassVar[tuple[str, ...]] = ()
-    takes_schema: ClassVar[bool] = False
 
     format: str = Field(description="The source's kind and format.")
     split_size: Size = Field(
@@ -115,6 +114,11 @@ class SourceTable(Table):
     def root_as_written(self) -> str:
         """The root of the names of items, for the control record: "." where names need none."""
         return "."
+
+    @property
+    def lacks_schema(self) -> bool:
+        """Whether the spec gives no schema though it may."""
+        return False
 
     @property
     def given_schema(self) -> str | None:

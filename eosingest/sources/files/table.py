@@ -54,7 +54,6 @@ class FileTable(SourceTable):
         _NO_HEADER: "read the file's first line: if it has the columns' names, header = true; if it is a row, header = false"
     }
 
-    takes_schema: ClassVar[bool] = True
     unlisted_columns: ClassVar[tuple[str, ...]] = ("_metadata",)
 
     format: Annotated[str, one_of_words(registry.formats), WithJsonSchema({"type": "string", "enum": list(NAMES)})] = (
@@ -222,6 +221,11 @@ class FileTable(SourceTable):
         """Return the format's own value, or the row as JSON."""
         own = FORMATS[self.format].value
         return super().default_value() if own is None else own
+
+    @property
+    def lacks_schema(self) -> bool:
+        """Whether the spec gives no schema though it may."""
+        return self.ddl is None and FORMATS[self.format].columns is None
 
     @property
     def given_schema(self) -> str | None:

@@ -15,6 +15,7 @@ from eosingest.cli.records import text_of
 from eosingest.errors import FatalError
 from eosingest.report.model import PreviewReport, ShownRecord
 from eosingest.sources.files.listing.source_file import WORDING
+from eosingest.spec import load
 
 RECORD = ShownRecord(
     key=b"alice",
@@ -31,7 +32,7 @@ REPORT = PreviewReport(
     wording=WORDING,
     items=3,
     schema='id BIGINT,`a"b` STRING',
-    takes_schema=True,
+    lacks_schema=True,
     records=(RECORD,),
     log="x.log",
 )
@@ -56,10 +57,26 @@ def test_as_text() -> None:
 
 
 def test_columns_that_a_spec_does_not_say() -> None:
-    """Breaks when a table's columns are shown as a key that its spec cannot have."""
-    lines = list(preview.result_of(replace(REPORT, takes_schema=False)).lines)
+    """Breaks when columns are shown as a key that the spec has, or that a table's spec cannot have."""
+    lines = list(preview.result_of(replace(REPORT, lacks_schema=False)).lines)
     assert lines[1] == 'The columns: id BIGINT,`a"b` STRING'
     assert lines[2].startswith("Record 1")
+
+
+@pytest.mark.parametrize(
+    ("source", "lacks"),
+    [
+        ('format = "json"\npath = "."', True),
+        ('format = "json"\npath = "."\nschema = "id BIGINT"', False),
+        ('format = "binaryFile"\npath = "."', False),
+        ('format = "kafka"\ntopic = "t"', False),
+    ],
+)
+def test_which_spec_lacks_a_schema(tmp_path: Path, source: str, lacks: bool) -> None:
+    """Breaks when a preview proposes a key that `check` refuses."""
+    spec = tmp_path / "spec.toml"
+    spec.write_text(f'name = "j"\n[source]\n{source}\n[sink]\ntopic = "s"\nbootstrap_servers = "localhost:1"\n')
+    assert load(spec).source.lacks_schema is lacks
 
 
 def test_as_json_nothing_is_cut_and_bytes_are_kept() -> None:

@@ -62,7 +62,7 @@ def status_of(wording: Wording) -> StatusReport:
 def preview_of(wording: Wording) -> PreviewReport:
     record = ShownRecord(None, b"v", item="a")
     return PreviewReport(
-        "j", "t", "f", wording=wording, items=3, schema="v STRING", takes_schema=True, records=(record,)
+        "j", "t", "f", wording=wording, items=3, schema="v STRING", lacks_schema=True, records=(record,)
     )
 
 
