@@ -80,7 +80,7 @@ def _forget_unfit_jvm() -> None:
 
 def _has_jar(gateway: Any) -> bool:
     try:
-        gateway.jvm.java.lang.Class.forName("org.apache.spark.sql.avro.functions")
+        gateway.jvm.java.lang.Class.forName("org.apache.spark.sql.avro.CatalystDataToAvro")
     except Py4JJavaError:
         return False
     return True
