@@ -6,9 +6,8 @@ only retry until its timeout.
 
 from __future__ import annotations
 
-import contextlib
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
 import kafka.errors as kafka_errors
 
@@ -17,7 +16,7 @@ from eosingest.host.interruptible import in_thread
 from eosingest.kafka import tls
 from eosingest.kafka.broker_versions import TOO_OLD_HINT
 from eosingest.kafka.config import ClientSettings, kafka_python, mechanism_of
-from eosingest.kafka.diagnose import reasons
+from eosingest.kafka.diagnose import Reason, reasons, servers_of
 from eosingest.kafka.librdkafka import refuses_login
 from eosingest.kafka.oauth import TokenProvider
 from eosingest.kafka.oidc import ENDPOINT
@@ -46,29 +45,46 @@ def configuration(settings: ClientSettings, check: Callable[[], None]) -> dict[s
     return config
 
 
-@contextlib.contextmanager
-def told_apart(settings: ClientSettings, check: Callable[[], None]) -> Iterator[None]:
-    """Raise for why no broker answered: FatalError if a retry helps with no server of the list, else TemporaryError."""
-    try:
-        yield
-    except (kafka_errors.KafkaTimeoutError, OSError) as error:
-        found = in_thread(lambda: reasons(settings), check, "kafka-reasons")
-        if not found:
-            raise
-        lasting = all(reason.lasting for reason in found)
-        if not lasting and in_thread(lambda: _refuses_login(settings), check, "kafka-login"):
-            raise _login_refused(settings) from error
-        text = "; ".join(reason.text for reason in found)
-        hint = next((reason.hint for reason in found if reason.lasting == lasting), "")
-        if lasting:
-            raise FatalError(
-                f"no broker can be reached: {text}", code="broker-unreachable", hint=f"nothing was sent; {hint}"
-            ) from error
-        raise TemporaryError(
-            f"no answer from the brokers: {text}",
-            code="broker-unreachable",
-            hint=f"nothing was sent; {hint}; then run again",
-        ) from error
+def why_unreachable(settings: ClientSettings, check: Callable[[], None]) -> EosingestError | None:
+    """Return why no broker answers: FatalError if a retry helps with no server of the list, else TemporaryError.
+
+    None if no server of the list says anything.
+    """
+    found = in_thread(lambda: reasons(settings), check, "kafka-reasons")
+    if not found:
+        return None
+    if not all(reason.lasting for reason in found) and in_thread(
+        lambda: _refuses_login(settings), check, "kafka-login"
+    ):
+        return _login_refused(settings)
+    return _unreachable(found)
+
+
+def refusal(settings: ClientSettings, check: Callable[[], None]) -> EosingestError | None:
+    """Return the error if every server of the list is a broker that refuses the connection; no longer wait changes that."""
+    found = in_thread(lambda: reasons(settings), check, "kafka-reasons")
+    if len(found) < len(servers_of(settings)) or not all(reason.answered for reason in found):
+        return None
+    if all(reason.lasting for reason in found):
+        return _unreachable(found)
+    if len(found) == 1 and in_thread(lambda: _refuses_login(settings), check, "kafka-login"):
+        return _login_refused(settings)
+    return None
+
+
+def _unreachable(found: Sequence[Reason]) -> EosingestError:
+    lasting = all(reason.lasting for reason in found)
+    text = "; ".join(reason.text for reason in found)
+    hint = next((reason.hint for reason in found if reason.lasting == lasting), "")
+    if lasting:
+        return FatalError(
+            f"no broker can be reached: {text}", code="broker-unreachable", hint=f"nothing was sent; {hint}"
+        )
+    return TemporaryError(
+        f"no answer from the brokers: {text}",
+        code="broker-unreachable",
+        hint=f"nothing was sent; {hint}; then run again",
+    )
 
 
 def _refuses_login(settings: ClientSettings) -> bool:

@@ -24,24 +24,33 @@ _SERVER = re.compile(r"(?:\w+://)?(\[[^\]]+\]|[^:\s]+)(?::(\d+))?")
 _SASL_HANDSHAKE, _VERSION = 17, 1
 _ILLEGAL_SASL_STATE = 34
 _API_VERSIONS = struct.pack(">hhih", 18, 0, 1, -1)
+_IS_IT_KAFKA = "check that bootstrap_servers names a broker's port"
 _OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 @dataclass(frozen=True)
 class Reason:
-    """The problem with one server; `lasting`: a retry cannot help."""
+    """The problem with one server; `lasting`: a retry cannot help.
+
+    `answered`: a broker listens, and has answered; with `lasting` it has refused the connection.
+    """
 
     text: str
     lasting: bool
     hint: str = ""
+    answered: bool = False
 
 
 def reasons(settings: ClientSettings) -> list[Reason]:
     """Try the first servers of the list, one after the other, and return a reason for each."""
-    servers = [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()]
     properties = {name: value.upper() for name, value in settings.properties.items()}
     protocol = properties.get("security.protocol", "PLAINTEXT")
-    return [_look(server, protocol, settings.properties) for server in servers[:_ASKED_AT_MOST]]
+    return [_look(server, protocol, settings.properties) for server in servers_of(settings)[:_ASKED_AT_MOST]]
+
+
+def servers_of(settings: ClientSettings) -> list[str]:
+    """Return the servers of bootstrap_servers."""
+    return [server.strip() for server in settings.bootstrap_servers.split(",") if server.strip()]
 
 
 def _look(server: str, protocol: str, properties: Mapping[str, str]) -> Reason:
@@ -84,6 +93,8 @@ def _look_at_listener(at: str, host: str, port: int, protocol: str, properties: 
             True,
             f'set security.protocol = "{right}" in [sink.properties] (or name the port without TLS)',
         )
+    if tls is None:
+        return Reason(f"{at}: a server listens, but does not answer", False, _IS_IT_KAFKA)
     if not tls and wants_tls:
         right = "SASL_PLAINTEXT" if wants_login else "PLAINTEXT"
         return Reason(
@@ -95,7 +106,7 @@ def _look_at_listener(at: str, host: str, port: int, protocol: str, properties: 
     if refused is not None:
         return refused
     mechanism = mechanism_of(properties)
-    return _look_at_login(at, _offered(host, port, mechanism, tls=tls), protocol, mechanism)
+    return _look_at_login(at, _offered(host, port, mechanism, tls=bool(tls)), protocol, mechanism)
 
 
 def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str, mechanism: str) -> Reason:
@@ -105,7 +116,7 @@ def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str
         return Reason(
             f"{at}: a server listens, but does not answer as a Kafka broker",
             False,
-            "check that bootstrap_servers names a broker's port",
+            _IS_IT_KAFKA,
         )
     code, mechanisms = offered
     if code == _ILLEGAL_SASL_STATE and wants_login:
@@ -113,6 +124,7 @@ def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str
             f"{at} requires no login, and security.protocol is {protocol}",
             True,
             f'set security.protocol = "{plain}" in [sink.properties], or name the port that requires one',
+            answered=True,
         )
     if code != _ILLEGAL_SASL_STATE and not wants_login:
         return Reason(
@@ -120,23 +132,30 @@ def _look_at_login(at: str, offered: tuple[int, list[str]] | None, protocol: str
             f" and security.protocol is {protocol}",
             True,
             f'set security.protocol = "SASL_{plain}", sasl.mechanism, sasl.username and sasl.password in [sink.properties]',
+            answered=True,
         )
     if wants_login and mechanisms and mechanism not in mechanisms:
         return Reason(
             f"{at} does not accept sasl.mechanism {mechanism}, only {', '.join(mechanisms)}",
             True,
             "set sasl.mechanism to it",
+            answered=True,
         )
-    return Reason(f"{at}: the broker listens, and did not answer in time", False, "run again")
+    return Reason(f"{at}: the broker listens, and did not answer in time", False, "run again", answered=True)
 
 
-def _speaks_tls(host: str, port: int) -> bool:
-    """Say whether a TLS handshake begins, with any certificate; a listener that wants a client certificate counts, too."""
+def _speaks_tls(host: str, port: int) -> bool | None:
+    """Say whether a TLS handshake begins, with any certificate; a listener that wants a client certificate counts, too.
+
+    None if nothing answers in time.
+    """
     try:
         with _connected(host, port, tls=True):
             return True
     except ssl.SSLError as error:
         return "WRONG_VERSION_NUMBER" not in str(error) and "RECORD_LAYER" not in str(error) and "EOF" not in str(error)
+    except TimeoutError:
+        return None
     except OSError:
         return False
 
@@ -158,11 +177,13 @@ def _refused_handshake(at: str, host: str, port: int, properties: Mapping[str, s
                 f"{at}: the certificate is not for this host: {error.verify_message}",
                 True,
                 "name the broker in bootstrap_servers as its certificate does (also in advertised.listeners)",
+                answered=True,
             )
         return Reason(
             f"{at}: the certificate is not trusted: {error.verify_message}",
             True,
             "name the authority that signed it: ssl.ca.location in [sink.properties]",
+            answered=True,
         )
     except ssl.SSLError as error:
         said = re.search(r"alert ([a-z ]+)", str(error).lower().replace("_", " "))
@@ -181,12 +202,14 @@ def _refused_client(at: str, said: str, properties: Mapping[str, str]) -> Reason
             f"{at} requires a client certificate, and the properties have none (TLS alert: {said})",
             True,
             "set ssl.certificate.location and ssl.key.location, or name a listener that requires none",
+            answered=True,
         )
     return Reason(
         f"{at} does not accept the client's certificate (TLS alert: {said}): it has expired, or no authority that the"
         " broker trusts has signed it",
         True,
         "correct ssl.certificate.location and ssl.key.location (openssl x509 -noout -dates -issuer -in FILE shows both)",
+        answered=True,
     )
 
 

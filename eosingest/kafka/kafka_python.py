@@ -23,7 +23,15 @@ from kafka.protocol.consumer.offsets import IsolationLevel
 from eosingest.errors import EosingestError, FatalError, TemporaryError
 from eosingest.host.interruptible import in_thread
 from eosingest.host.interruption import never
-from eosingest.kafka.admin_config import NOT_UNDERSTOOD, configuration, named_once, not_understood, refused, told_apart
+from eosingest.kafka.admin_config import (
+    NOT_UNDERSTOOD,
+    configuration,
+    named_once,
+    not_understood,
+    refusal,
+    refused,
+    why_unreachable,
+)
 from eosingest.kafka.broker_versions import read_unknown_names, refuse_unusable
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.fencing import Fencing
@@ -64,8 +72,8 @@ class KafkaPythonAdmin:
         self._check = check
         self._servers = settings.bootstrap_servers
         self._created: set[str] = set()
-        with self._errors("connecting"), told_apart(settings, check):
-            self._client = self._connect(configuration(settings, check))
+        with self._errors("connecting"):
+            self._client = _connected(settings, check)
             if check is not never:
                 self._hear_signals(self._client._manager)
         try:
@@ -78,22 +86,6 @@ class KafkaPythonAdmin:
         """Call `check` while any method of the client waits for an answer: all of them wait in the manager's `run`."""
         run = manager.run
         manager.run = lambda step, *arguments: in_thread(lambda: run(step, *arguments), self._check, "kafka-admin")
-
-    def _connect(self, config: dict[str, object]) -> KafkaAdminClient:
-        """Connect in short steps, so that a signal is handled while no broker answers."""
-        deadline = time.monotonic() + _BOOTSTRAP_S
-        while True:
-            self._check()
-            try:
-                return KafkaAdminClient(
-                    bootstrap_timeout_ms=_BOOTSTRAP_STEP_MS,
-                    request_timeout_ms=_REQUEST_MS,
-                    max_in_flight_requests_per_connection=_IN_FLIGHT,
-                    **config,
-                )
-            except kafka_errors.KafkaTimeoutError:
-                if time.monotonic() > deadline:
-                    raise
 
     @contextlib.contextmanager
     def _errors(self, doing: str) -> Iterator[None]:
@@ -339,3 +331,27 @@ def _holders(client: KafkaAdminClient, at: TopicPartition) -> dict[tuple[int, in
         for producer in client.describe_producers([at])[at].active_producers
         if producer.current_transaction_start_offset >= 0
     }
+
+
+def _connected(settings: ClientSettings, check: Callable[[], None]) -> KafkaAdminClient:
+    """Connect in short steps: a signal is handled while no broker answers, and a refusal by all of them ends the wait."""
+    config, steps, waited = configuration(settings, check), 0, 0.0
+    while True:
+        check()
+        began = time.monotonic()
+        try:
+            return KafkaAdminClient(
+                bootstrap_timeout_ms=_BOOTSTRAP_STEP_MS,
+                request_timeout_ms=_REQUEST_MS,
+                max_in_flight_requests_per_connection=_IN_FLIGHT,
+                **config,
+            )
+        except (kafka_errors.KafkaTimeoutError, OSError) as error:
+            steps, waited = steps + 1, waited + time.monotonic() - began
+            found = refusal(settings, check) if steps == 1 else None
+            if found is None and isinstance(error, kafka_errors.KafkaTimeoutError) and waited <= _BOOTSTRAP_S:
+                continue
+            found = found or why_unreachable(settings, check)
+            if found is None:
+                raise
+            raise found from error

@@ -7,13 +7,14 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import kafka.errors as kafka_errors
 import pytest
 
 from eosingest.errors import EosingestError, FatalError, TemporaryError
-from eosingest.kafka import admin_config, kafka_python
+from eosingest.kafka import admin_config, diagnose, kafka_python
 from eosingest.kafka.config import ClientSettings
 from eosingest.kafka.diagnose import Reason, reasons
 from eosingest.kafka.kafka_python import KafkaPythonAdmin
@@ -123,6 +124,52 @@ def test_who_listens_and_does_not_answer_may_do_so_later(listen: Listen, said: b
     reason = why(listen(said))
     assert words in reason.text
     assert not reason.lasting
+
+
+def test_a_listener_that_is_silent_may_speak_tls(listen: Listen, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a broker that is starting is said to be one without TLS."""
+    monkeypatch.setattr(diagnose, "_TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reason = why(f"127.0.0.1:{server.getsockname()[1]}", security_protocol="SSL")
+    assert "does not answer" in reason.text
+    assert not reason.lasting
+
+
+REFUSED, GIVEN = Reason("a:1: x", True, "mend a", answered=True), Reason("a:1: x", False, "run again", answered=True)
+DOWN, UNKNOWN = Reason("b:1: y", False, "start b"), Reason("b:1: y", True, "correct b")
+
+
+@pytest.mark.parametrize(
+    ("servers", "found", "login", "ends"),
+    [
+        ("a:1", [REFUSED], False, True),
+        ("a:1", [UNKNOWN], False, False),  # a name that may be known in a moment
+        ("a:1,b:1", [REFUSED, DOWN], True, False),
+        ("a:1,b:1", [REFUSED, REFUSED], False, True),
+        ("a:1,b:1", [REFUSED, GIVEN], True, False),
+        ("a:1,b:1,c:1,d:1", [REFUSED] * 3, False, False),  # the fourth was not tried
+        ("a:1", [GIVEN], True, True),
+        ("a:1", [GIVEN], False, False),
+    ],
+)
+def test_only_a_refusal_by_all_brokers_ends_the_wait(
+    monkeypatch: pytest.MonkeyPatch, servers: str, found: list[Reason], login: bool, ends: bool
+) -> None:
+    """Else the next step connects."""
+    calls = []
+
+    class Client:
+        def __init__(self, **_: object) -> None:
+            calls.append(1)
+            if len(calls) == 1:
+                raise kafka_errors.KafkaTimeoutError("Unable to bootstrap")
+
+    monkeypatch.setattr(kafka_python, "KafkaAdminClient", Client)
+    monkeypatch.setattr(admin_config, "reasons", lambda settings: found)
+    monkeypatch.setattr(admin_config, "_refuses_login", lambda settings: login)
+    with pytest.raises(FatalError) if ends else nullcontext():
+        kafka_python._connected(ClientSettings(servers), lambda: None)
+    assert len(calls) == (1 if ends else 2)
 
 
 @pytest.mark.parametrize(
