@@ -6,14 +6,12 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.support.commands import Done, finish, kill_group
+from tests.support.commands import Done, finish, kill_group, start
 from tests.support.harness import (
     Job,
     assert_done,
@@ -195,11 +193,7 @@ def test_if_running(job: Job) -> None:
 
 def command(*arguments: str, env: dict[str, str] | None = None) -> Done:
     """Run a command line that has no spec."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "eosingest", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env={**os.environ, **(env or {})},
-    )  # fmt: skip
-    return finish(process)
+    return finish(start(*arguments, env=env))
 
 
 @pytest.mark.parametrize(

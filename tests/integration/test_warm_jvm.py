@@ -150,7 +150,7 @@ def test_what_differs_starts_its_own_jvm(warm: WarmJvm, job: Job, monkeypatch: p
     assert_exact(job)
 
 
-@pytest.mark.in_turns("one end of a driver or a JVM each")
+@pytest.mark.slow
 def test_an_edited_library_is_used_by_the_next_run(warm: WarmJvm, make_job: Callable[[], Job]) -> None:
     """Breaks when a run's workers are forked by the daemon of an earlier run, or by a worker server with the earlier code."""
     jobs = make_job(), make_job()

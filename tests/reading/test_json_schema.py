@@ -88,7 +88,7 @@ def documents(folder: Path, *, odd: bool, many: int) -> Iterator[Path]:
 
 
 def test_ordinary_data_has_the_types_of_spark(lab: Any, tmp_path: Path) -> None:  # noqa: F811
-    for place in documents(tmp_path, odd=False, many=250):
+    for place in documents(tmp_path, odd=False, many=120):
         assert inferred(place) == by_spark(lab.spark, place), (place / "a").read_text()
 
 

@@ -168,6 +168,7 @@ _BY_JAVA = """
     cast(timestamp_micros(-62135596800000000 + id * 4716123457689) AS TIMESTAMP_NTZ) AS w"""
 
 
+@pytest.mark.slow_cases("Europe/Berlin-*", "Asia/Kolkata-*", "UTC-none-*")
 @pytest.mark.parametrize(
     ("zone", "codec", "calendar"),
     [

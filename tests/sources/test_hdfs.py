@@ -115,6 +115,7 @@ def test_before_the_plan_it_is_what_it_is(life: Life, subject: TextInHdfs, what:
     assert Counter(life.records()) == Counter(b"".join(now).splitlines())
 
 
+@pytest.mark.in_turns("one thing done between runs each")
 @pytest.mark.parametrize("half", [True, False])
 @pytest.mark.parametrize("what", CHANGES)
 def test_what_was_done_between_runs(life: Life, subject: TextInHdfs, what: str, half: bool) -> None:

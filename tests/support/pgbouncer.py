@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shutil
 import subprocess
 import tempfile
@@ -71,17 +72,17 @@ def pooled(server: Postgres, role: str, *, database: str = "", **settings: str) 
         f"[databases]\npostgres = host=127.0.0.1 port={server.port} {database}\n[pgbouncer]\n"
         + "".join(f"{name} = {value}\n" for name, value in lines.items())
     )
-    user = []
-    if os.geteuid() == 0:
-        user = ["runuser", "-u", _USER, "--"]
+    rights: dict[str, Any] = {}
+    if os.geteuid() == 0:  # not by runuser, which waits for two seconds before it ends
+        rights = {"user": _USER, "group": pwd.getpwnam(_USER).pw_gid, "extra_groups": []}
         for path in (folder, file, folder / "users.txt"):
             shutil.chown(path, _USER)
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([*user, program, str(file)], stdout=log, stderr=log, cwd="/")
+        process = subprocess.Popen([program, str(file)], stdout=log, stderr=log, cwd="/", **rights)
     try:
         wait_for(pooler.answers)
         yield pooler
     finally:
-        process.terminate()
+        process.kill()  # newer ones wait at SIGTERM for their clients
         process.wait(20)
         shutil.rmtree(folder, ignore_errors=True)

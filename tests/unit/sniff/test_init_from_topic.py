@@ -228,6 +228,7 @@ def test_a_topic_that_is_not_there_or_may_not_be_read(brokers: Callable[[Played]
     assert (type(missing), missing.code) == (SpecError, "source-topic-missing")
 
 
+@pytest.mark.slow
 def test_nobody_answers() -> None:
     """In bounded time, and without a spec that nobody has looked at."""
     with socket.socket() as bound:
