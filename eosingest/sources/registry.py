@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from eosingest.protocol.source import Source
-from eosingest.sources.files.formats import NAMES
+from eosingest.sources.files.formats.registry import NAMES
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from eosingest.protocol.source import (
 )
 from eosingest.sources.files.bytes.codecs import codec_of
 from eosingest.sources.files.bytes.text_blocks import Layout, ambiguous_separator, layout
-from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 
 

@@ -16,8 +16,9 @@ from pydantic import Field, PrivateAttr, WithJsonSchema
 from eosingest.sources import registry
 from eosingest.sources.files import stores
 from eosingest.sources.files.bytes.codecs import SUFFIXES as CODECS
-from eosingest.sources.files.formats import FORMATS, NAMES, options
+from eosingest.sources.files.formats import options
 from eosingest.sources.files.formats.entry import FileFormat
+from eosingest.sources.files.formats.registry import FORMATS, NAMES
 from eosingest.sources.files.storage.schemes import are_in_store, is_relative
 from eosingest.spec.columns import Columns, columns_of
 from eosingest.spec.ddl import normalise_ddl

@@ -20,8 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from eosingest.errors import FatalError, SpecError
 from eosingest.protocol.plan import Plan, make_plan
 from eosingest.protocol.task_contract import SplitEnd
-from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats import options as file_options
+from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.formats.whole import is_one_value
 from eosingest.sources.files.reading.avro_scan import AvroScan
 from eosingest.sources.files.reading.csv_scan import CsvScan

@@ -17,7 +17,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from eosingest.errors import EosingestError
-from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.spec.values import ROW_AS_JSON
 from tests.support.reading.independent import same
 from tests.support.reading.lab import Asked, Lab, Pending, without_spark

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from eosingest.sources.files.formats import FORMATS
 from eosingest.sources.files.formats.options import (
     canonical_options,
     meaningful_options,
     refused_options,
 )
+from eosingest.sources.files.formats.registry import FORMATS
 
 
 def _options(format_: str, has_schema: bool = False, /, **options: str) -> dict[str, str]:

@@ -20,7 +20,8 @@ from io import BufferedReader
 from eosingest.errors import FatalError, listed
 from eosingest.sources.files.bytes import codecs, file_parts, magic
 from eosingest.sources.files.bytes.file_parts import WHOLE, FilePart
-from eosingest.sources.files.formats import FORMATS, avro_container
+from eosingest.sources.files.formats import avro_container
+from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.formats.text_checks import BadTextError, can_be_parted, check_text, needs_text_check
 from eosingest.sources.files.formats.unknown_fields import KnownFields
 from eosingest.sources.files.formats.whole import LONGEST, is_one_value

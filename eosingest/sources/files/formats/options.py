@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from eosingest.sources.files.formats import FORMATS, times
+from eosingest.sources.files.formats import times
 from eosingest.sources.files.formats.entry import BOOLEAN, SHAPES, Refusals
+from eosingest.sources.files.formats.registry import FORMATS
 
 _CORRUPT = "corrupt rows always end the run with file, split and row named; leave it out"
 _LISTING = "the files are listed once, by eosingest; say it with a glob in source.path"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.registry import FORMATS
 
 LONGEST = (1 << 31) - 1  # bytes of a file that is one value: the JVM's limit for an array
 

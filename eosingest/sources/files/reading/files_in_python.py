@@ -16,7 +16,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.source import Item
-from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.formats.xml.schema import SchemaError, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
 from eosingest.sources.files.listing.source_file import as_file

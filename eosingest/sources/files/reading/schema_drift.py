@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import ChangedError, listed
-from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.reading.exact_types import holds, type_words
 
 _NAMED_AT_MOST = 10

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.formats import FORMATS
+from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.value_reader import CONTENT, TEXT, ValueReader
 from eosingest.spark.python_scan import PythonScan
