@@ -38,7 +38,7 @@ sample_configs/data/flights.csv: | $(READY)
 
 quickstart: $(READY) sample_configs/data/flights.csv ## ingest 336,776 flights into an embedded Kafka, twice
 	$(BIN)/eosingest run sample_configs/flights.toml
-	@echo; echo "And again: what is sent is sent."; echo
+	@echo; echo "The same command again sends nothing:"; echo
 	$(BIN)/eosingest run sample_configs/flights.toml
 
 test: export EOSINGEST_TURN ?= 0/16
