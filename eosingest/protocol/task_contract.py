@@ -147,9 +147,9 @@ class Inputs(Protocol):
     """The task's input: the rows of one split after another.
 
     A split's rows come in their sequence from the first row on, so that committed rows can be verified. Only where the
-    committed position is an offset, a row index or a key may a split begin later: at the source row of the position, or at an
+    committed position is an offset or a key may a split begin later: at the source row of the position, or at an
     earlier one. An input that reads the source itself ends each split with a SplitEnd, and returns no row of a done split;
-    after a committed offset, row index or key whose `row_records` is None, it begins with the next source row.
+    after a committed offset or key whose `row_records` is None, it begins with the next source row.
     """
 
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:

@@ -143,7 +143,7 @@ class OffsetRecord(wire.Record):
     """The committed position of a split, and the receipt of the records written for it so far.
 
     `rows` counts rows of the split after `where`: sent ones (`records`) and dead letters (`dead`). `position` says the same by
-    its `position_kind`: "rows"; "bytes", where in the decompressed file reading resumes; "offset", "row-index" or "key" of
+    its `position_kind`: "rows"; "bytes", where in the decompressed file reading resumes; "offset" or "key" of
     the last source row. `row_records` is how many rows of the source row at the position are handed over; None where a source
     row is always one row, or where only rows are counted. `bounds` and `version` are the source's (protocol/source.py).
     `records` and `checksum` (see checksum.py) cover all records sent for the split up to the position, `metadata_checksum`
