@@ -52,24 +52,35 @@ def generates_rows(frame: DataFrame) -> bool:
     return any(node.getClass().getSimpleName() == "Generate" for node in nodes)
 
 
-def referenced(frame: DataFrame) -> set[str]:
-    """Return the names of all columns that the optimized plan refers to, above its leaves and what Python reads."""
+def referenced(frame: DataFrame, rows: DataFrame) -> set[str]:
+    """Return the columns of `rows` that the optimized plan of `frame` refers to, above its leaves and what Python reads.
+
+    A plan names a column as the expression does: `id` for a column ID, which only the number of the attribute shows.
+    """
     plan = frame._jdf.queryExecution().optimizedPlan()
-    return {
-        name
+    used = {
+        attribute
         for node in nodes_of(plan)
         if not node.children().isEmpty() and node.getClass().getSimpleName() != "MapInArrow"
-        for name in _names(node.references().toSeq())
+        for attribute in _attributes(node.references().toSeq())
+    }
+    numbers, names = {number for _, number in used}, {name.lower() for name, _ in used}
+    output = _attributes(rows._jdf.queryExecution().analyzed().output())
+    return {
+        column
+        for column, (name, number) in zip(rows.columns, output, strict=True)
+        if number in numbers or name.lower() in names
     }
 
 
-def _names(attributes: Any) -> list[str]:
-    """Return the names of attributes, which the JVM writes as `name#12L`: one call in place of two for each."""
+def _attributes(attributes: Any) -> list[tuple[str, str]]:
+    """Return names and numbers of attributes, which the JVM writes as `name#12L`: one call in place of two for each."""
     count = attributes.size()
     texts = str(attributes.mkString("\0")).split("\0") if count else []
     if len(texts) != count:  # a name has this character
         texts = [attributes.apply(place).toString() for place in range(count)]
-    return [text.rpartition("#")[0] for text in texts]
+    parts = (text.rpartition("#") for text in texts)
+    return [(name, number.rstrip("L")) for name, _, number in parts]
 
 
 def nodes_of(plan: Any) -> Iterator[Any]:

@@ -224,7 +224,7 @@ class PythonRows:
         """Return this frame, or one that reads only the columns that the records use."""
         if self.narrow is None:
             return self
-        used = plan_checks.referenced(records) & set(self.visible)
+        used = plan_checks.referenced(records, self.rows) & set(self.visible)
         if len(used) == len(self.visible):
             return self
         rows, reader = self.narrow(frozenset(used))

@@ -125,3 +125,36 @@ def test_a_folder_column_that_the_data_has_too(lab: Lab) -> None:  # noqa: F811
     ):
         with pytest.raises(FatalError, match="a column K, and the files are in folders"):
             lab.values(format, {"k=1/a.x": content}, options=_HEADER if format == "csv" else {})
+
+
+_TWO_ROWS: dict[str, tuple[bytes, dict[str, object]]] = {
+    "json": (b'{"ID":1,"Other":"x"}\n{"ID":2,"Other":"y"}\n', {"schema": "ID INT, Other STRING"}),
+    "csv": (b"1,x\n2,y\n", {"schema": "ID INT, Other STRING"}),
+    "xml": (
+        b"<a><r><ID>1</ID><Other>x</Other></r><r><ID>2</ID><Other>y</Other></r></a>",
+        {"schema": "ID INT, Other STRING", "options": {"rowTag": "r"}},
+    ),
+    "parquet": (packed("parquet", pa.array([1, 2]), pa.array(["x", "y"]), names="ID,Other"), {}),
+    "orc": (packed("orc", pa.array([1, 2]), pa.array(["x", "y"]), names="ID,Other"), {}),
+    "avro": (avro(record(ID="int", Other="string"), [{"ID": 1, "Other": "x"}, {"ID": 2, "Other": "y"}]), {}),
+}
+
+
+@pytest.mark.parametrize("format", _TWO_ROWS)
+@pytest.mark.parametrize(
+    ("value", "rest"),
+    [
+        ("CAST(id AS STRING)", {"where": "iD > 1"}),
+        ("CAST(b AS STRING)", {"select": ("iD AS b", "OTHER AS c"), "where": "other = 'y'"}),
+        ("CAST(id AS STRING)", {"select": ("id", "explode(array(other)) AS e"), "where": "day = '3' AND id = 2"}),
+    ],
+)
+def test_a_column_is_named_in_any_case(
+    lab: Lab,  # noqa: F811
+    format: str,
+    value: str,
+    rest: dict[str, object],
+) -> None:
+    """Breaks when a column is not read because an expression spells it otherwise: its values would be null."""
+    data, settings = _TWO_ROWS[format]
+    assert lab.values(format, {f"DAY=3/a.{format}": data}, value, **settings, **rest) == [b"2"]
