@@ -325,6 +325,7 @@ def _types() -> Iterator[Case]:
         "dates in an array": ({"type": "array", "items": _logical("int", "date")}, [[datetime.date(1500, 1, 1)]]),
         "nullable elements": (["null", {"type": "array", "items": ["null", "string"]}], [["x", None], None]),
         "an empty record": ({"type": "record", "name": "O", "fields": []}, [{}]),
+        "a nullable empty record": (["null", {"type": "record", "name": "O", "fields": []}], [None, {}]),
     }
     for name, (kind, values) in more.items():
         yield Case(f"avro/type/{name}", "avro", one("a.avro", column(kind, values)))

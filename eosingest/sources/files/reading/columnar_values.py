@@ -122,7 +122,7 @@ def _struct(column: Any, stored: Stored, target: Any, rules: Rules) -> Any:
         else:
             made.append(converted(column.field(place), stored.parts[place], field.type, rules))
     if not made:
-        return pa.array([{}] * len(column), target)
+        return pa.array([None if is_null else {} for is_null in column.is_null().to_pylist()], target)
     return pa.StructArray.from_arrays(made, fields=[*target], mask=column.is_null())
 
 
