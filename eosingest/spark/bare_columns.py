@@ -6,6 +6,7 @@ A part of python_scan.py: the way straight to the producer, on which no JVM has 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -32,12 +33,13 @@ from eosingest.spark.record_columns import (
     RecordSettings,
 )
 from eosingest.spark.worker import listed_headers, to_batch
-from eosingest.spec.expressions import tokens
+from eosingest.spec.expressions import Token, tokens
 
 if TYPE_CHECKING:
     from eosingest.spark.python_scan import ArrowReader, PythonSplit
 
 _BYTES = ("STRING", "BINARY")
+_WORD = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareCol
         if expression is None:
             return None
         found = [] if isinstance(expression, Encoding) else tokens(expression)
-        name = names.get(found[0].name) if len(found) == 1 else None
+        name = names.get(found[0].name) if len(found) == 1 and _is_name(found[0]) else None
         if name is None or columns[name] not in kinds:
             missing.append(expression)
         return name
@@ -88,6 +90,11 @@ def bare_columns(records: RecordSettings, columns: Mapping[str, str]) -> BareCol
         bare(records.header_column, (HEADERS_TYPE,)),
     )
     return None if missing else made
+
+
+def _is_name(token: Token) -> bool:
+    """Say whether an expression of this token is a column, and no constant."""
+    return token.kind == "quoted" or bool(_WORD.fullmatch(token.text) and token.name not in ("null", "true", "false"))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Refuses `to_json` of maps whose keys Spark cannot write: it writes a Java object's class name and address instead.
+"""Refuses values that Spark writes as Java objects: map keys of `to_json`, arguments of `format_string`.
 
-volatile_casts.py calls it for each `to_json` in the analyzed plan of the records, before the plan is executed.
+volatile_casts.py calls it for each such function in the analyzed plan of the records, before the plan is executed.
 """
 
 from __future__ import annotations
@@ -10,16 +10,29 @@ from collections.abc import Iterator
 from pyspark.sql.types import (
     ArrayType,
     BooleanType,
+    CharType,
     DataType,
     MapType,
+    NullType,
     NumericType,
     StringType,
     StructType,
+    VarcharType,
 )
 
 from eosingest.errors import SpecError
 
-_EXACT = (StringType, BooleanType, NumericType)  # as text, these keys are their values
+_EXACT = (StringType, CharType, VarcharType, BooleanType, NumericType)  # as text, these are their values
+
+
+def refuse_unwritable_argument(kind: DataType) -> None:
+    """Raise SpecError for an argument of `format_string` that would be an address, or a number in place of a date."""
+    if not isinstance(kind, (*_EXACT, NullType)):
+        raise SpecError(
+            f"format_string would not write {kind.simpleString().upper()} as a text of its value",
+            code="bad-expression",
+            hint="nothing was sent; write CAST(… AS STRING) in its arguments",
+        )
 
 
 def refuse_unwritable_keys(kind: DataType) -> None:

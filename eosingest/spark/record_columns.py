@@ -100,10 +100,10 @@ class RecordFrame:
 
 def record_frame(source: SplitFrame, settings: RecordSettings) -> RecordFrame:
     """Make the record columns. Raises SpecError that names the key of the spec whose expression Spark refuses."""
-    records = _composed(source, settings)
+    records, columns = _composed(source, settings)
     fitted = source.fitted(records)
-    if fitted is not source:
-        source, records = fitted, _composed(fitted, settings)
+    if fitted is not source:  # its columns are in another order, which a star must not have
+        source, (records, _) = fitted, _composed(fitted, settings, columns)
     records = volatile_casts.guarded(records)
     plan_checks.check_deterministic(records)
     return RecordFrame(records, source)
@@ -115,7 +115,10 @@ def null_columns(frame: RecordFrame, settings: RecordSettings) -> tuple[str, ...
     return key if CORRUPT in frame.source.rows.columns else (*key, CORRUPT)
 
 
-def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
+def _composed(
+    source: SplitFrame, settings: RecordSettings, columns: Sequence[str] | None = None
+) -> tuple[DataFrame, Sequence[str]]:
+    """Return the records, and the columns that a star in `[record]` means: `columns`, or all selected ones."""
     visible = source.visible
     ours = _ours(source)
     with naming("source"):
@@ -124,7 +127,9 @@ def _composed(source: SplitFrame, settings: RecordSettings) -> DataFrame:
     selected = _selected(filtered, settings, visible, ours)
     if CORRUPT in source.rows.columns and plan_checks.generates_rows(selected):
         selected = _with_corrupt_rows(filtered, selected, settings, visible, ours)
-    return _records(selected, settings, ours)
+    if columns is None:
+        columns = selected.columns[: -len(ours)]
+    return _records(selected, settings, ours, columns), columns
 
 
 def _names_item_column(expression: str) -> bool:
@@ -169,7 +174,8 @@ def _filtered(rows: DataFrame, settings: RecordSettings, visible: Sequence[str])
         return rows
     _refuse_session_functions("transform.where", settings.where, visible)
     with naming("transform.where"):
-        return rows.where(functions.expr(settings.where) | functions.col(CORRUPT).isNotNull())
+        condition = functions.expr(expand_star(settings.where, visible))
+        return rows.where(condition | functions.col(CORRUPT).isNotNull())
 
 
 def _selected(rows: DataFrame, settings: RecordSettings, visible: Sequence[str], ours: tuple[str, ...]) -> DataFrame:
@@ -206,12 +212,11 @@ def _with_corrupt_rows(
         return rows.select(*columns, *ours).toDF(*selected.columns)
 
 
-def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...]) -> DataFrame:
+def _records(rows: DataFrame, settings: RecordSettings, ours: tuple[str, ...], columns: Sequence[str]) -> DataFrame:
     """Compute the record columns, cast them to binary, and hash each record.
 
     No expression of the user is concatenated into longer SQL: a comment or a parenthesis in it would swallow the rest.
     """
-    columns = rows.columns[: -len(ours)]
     computed, unfit = list[Column](), list[Column]()
     for name, part in (("key", settings.key), ("value", settings.value)):
         if isinstance(part, Encoding) and part.kind == JSON:

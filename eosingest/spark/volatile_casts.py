@@ -21,19 +21,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import _parse_datatype_json_string
 
 from eosingest.errors import SpecError
-from eosingest.spark.map_keys import refuse_unwritable_keys
+from eosingest.spark.map_keys import refuse_unwritable_argument, refuse_unwritable_keys
 
 # A string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it after trimming.
 NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
 _NO_DATE_IN_JSON = r'"[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)'
 _NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
+_NO_DATE_IN_XML = r"""[>"'\[][\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"""
 NULLS = "__eosingest_nulls"  # a struct of columns that are not read (python_scan.py): all its fields are null
 _SAID = "a time without a date, which Spark would take for today's: "
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
 # The result of these functions does not depend on the date of a time.
 _DATELESS = frozenset({"Hour", "Minute", "Second", "SecondWithFraction"})
-_PARSERS = {"JsonToStructs": _NO_DATE_IN_JSON, "CsvToStructs": _NO_DATE_IN_CSV}
+_PARSERS = {"JsonToStructs": _NO_DATE_IN_JSON, "CsvToStructs": _NO_DATE_IN_CSV, "XmlToStructs": _NO_DATE_IN_XML}
+# What Spark takes a name for of which there is no column, or none in this case: spec/expressions.py does not find all.
+_OF_THE_SESSION = frozenset(
+    {"CurrentUser", "SessionUser", "CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime"}
+)
 _TO_JSON = ".StructsToJsonEvaluator"  # `to_json`, once Spark has replaced the function
 _TIMES = ("timestamp", "timestamp_ntz", "date")
 
@@ -84,6 +89,12 @@ class _Guards:
         kind = expression.getClass().getSimpleName()
         if kind in ("AttributeReference", "Literal"):
             return expression
+        if kind in _OF_THE_SESSION:
+            raise SpecError(
+                f"a name is taken for the function {expression.prettyName()}(), as there is no column of exactly this name",
+                code="bad-expression",
+                hint="write the column's name as the data has it",
+            )
         if kind == "CreateNamedStruct" and expression.valExprs().diff(expression.references().toSeq()).isEmpty():
             return expression  # a struct of columns, such as struct(*)
         children = list(_each(expression.children()))
@@ -96,6 +107,9 @@ class _Guards:
             _refuse_nested(kind, children[0].dataType().simpleString(), expression.dataType().simpleString())
         elif kind == "Invoke" and children[0].dataType().simpleString().endswith(_TO_JSON):
             refuse_unwritable_keys(_parse_datatype_json_string(children[1].dataType().json()))
+        elif kind == "FormatString":
+            for child in children[1:]:
+                refuse_unwritable_argument(_parse_datatype_json_string(child.dataType().json()))
         elif kind in _PARSERS and _fills_times_by_the_day(expression):
             made, mine = True, [self._stopping(mine[0], _PARSERS[kind])]
         return expression.withNewChildren(self._seq(mine)) if made else expression
@@ -105,6 +119,8 @@ class _Guards:
         from_, to = cast.child().dataType().simpleString(), cast.dataType().simpleString()
         if from_ == "variant" and to == "timestamp":
             raise _unguarded("from VARIANT", "CAST(CAST(… AS STRING) AS TIMESTAMP)")
+        if from_.startswith("time(") and to != "date":
+            raise _unguarded("from TIME", "write CAST(day || ' ' || CAST(… AS STRING) AS TIMESTAMP)")
         if from_ != "string":
             return None
         if cast.foldable():

@@ -324,9 +324,15 @@ def _sizes_of(headers: list[list[tuple[str, bytes | None]]] | None, count: int) 
 
 
 def _without_names(headers: list[list[tuple[str, bytes | None]]] | None) -> list[str | None] | None:
-    """Return a text for each row that has a header without a name, which Kafka does not allow; None if there is none."""
-    found = ["a header has no name" if any(name is None for name, _ in row) else None for row in headers or ()]
+    """Return a text for each row that has a header whose name is null or has a NUL, which would end it; None if none has."""
+    found = [next(filter(None, (_why_no_name(name) for name, _ in row)), None) for row in headers or ()]
     return found if any(found) else None
+
+
+def _why_no_name(name: str | None) -> str | None:
+    if name is None:
+        return "a header has no name"
+    return "a header's name has the character NUL" if "\0" in name else None
 
 
 def _first_of(texts: list[str | None] | None, others: list[str | None] | None) -> list[str | None] | None:

@@ -90,6 +90,8 @@ def expand_star(expression: str, columns: Sequence[str]) -> str:
     A star argument is a `*` after `(`, `,` or the start, and before `)`, `,` or the end; multiplications and `s.*` stay.
     Raises SpecError for `* EXCEPT (…)`.
     """
+    if "*" not in expression:  # there may be thousands of columns, and of expressions
+        return expression
     found = tokens(expression)
     names = ", ".join(map(quote_name, columns))
     pieces, copied = [], 0
@@ -162,15 +164,14 @@ def literal_functions(expression: str, columns: Sequence[str]) -> list[str]:
     Raises SpecError for an unclosed quote or comment.
     """
     found = tokens(expression)
+    names = dict.fromkeys(
+        token.name for index, token in enumerate(found) if token.name in _BARE | {"user"} and _is_a_value(found, index)
+    )
+    if not names:
+        return []
     known = {column.lower() for column in columns}
     known |= {token.name for index, token in enumerate(found) if _text(found, index + 1) == "->"}
-    return list(
-        dict.fromkeys(
-            token.name
-            for index, token in enumerate(found)
-            if token.name in _BARE | {"user"} and token.name not in known and _is_a_value(found, index)
-        )
-    )
+    return [name for name in names if name not in known]
 
 
 def _text(found: list[Token], index: int) -> str:

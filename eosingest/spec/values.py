@@ -98,6 +98,8 @@ def _check_count(value: object) -> object:
 
 
 def _sorted(headers: dict[str, str]) -> dict[str, str]:
+    if any("\0" in name for name in headers):
+        raise ValueError("a header's name has the character NUL, at which librdkafka would end it")
     return dict(sorted(headers.items()))
 
 

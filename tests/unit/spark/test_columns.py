@@ -79,3 +79,6 @@ def test_a_row_that_could_not_be_parsed_stays_one_beside_a_header_without_a_name
     del columns[CORRUPT]
     found = to_batch(pa.RecordBatch.from_pydict(columns), ())
     assert (found.corrupt, found.unfit) == (None, [None, nameless, None, nameless])
+    columns[HEADERS] = pa.array([[], [{"key": "a\0b", "value": b"x"}], [], []], headers.type)
+    found = to_batch(pa.RecordBatch.from_pydict(columns), ())
+    assert found.unfit == [None, "a header's name has the character NUL", None, None]

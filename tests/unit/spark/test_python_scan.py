@@ -60,6 +60,15 @@ def test_which_records_are_bare_columns(records: RecordSettings, bare: BareColum
     assert bare_columns(records, COLUMNS) == bare
 
 
+@pytest.mark.parametrize("constant", ["'const'", "1", "NULL", "true", "*"])
+def test_a_constant_is_no_column(constant: str) -> None:
+    """Breaks when a column named like a constant, or by nothing, is sent in its place."""
+    columns = {**COLUMNS, **dict.fromkeys(["", "1", "null", "true"], "STRING")}
+    assert bare_columns(replace(BARE, headers={"h": constant}), columns) is None
+    assert bare_columns(replace(BARE, headers={"h": "`1`"}), columns) == BareColumns(None, "raw", {"h": "1"})
+    assert bare_columns(replace(BARE, value="名前"), {"名前": "STRING"}) == BareColumns(None, "名前", {})
+
+
 def test_columns_of_one_name_in_two_cases_are_for_spark_to_tell() -> None:
     assert bare_columns(BARE, {"raw": "BINARY", "RAW": "BINARY"}) is None
 

@@ -117,6 +117,11 @@ spark.memory.fraction = 0.5
     }
 
 
+def test_a_header_s_name_has_no_nul(loads: Loads) -> None:
+    with pytest.raises(SpecError, match="the character NUL"):
+        loads(MINIMAL + '[record]\nheaders = { "a\\u0000b" = "\'1\'" }')
+
+
 def test_a_list_of_paths_and_headers_in_the_order_of_names(loads: Loads) -> None:
     text = MINIMAL.replace('"data/*.jsonl"', '["a", "b/*"]') + "[record]\nheaders = { z = \"'1'\", a = \"'2'\" }"
     spec = loads(text)
