@@ -53,6 +53,10 @@ REFUSALS = frozenset(
 _FENCES = frozenset({"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"})
 
 
+# A batch that is damaged or of an unknown kind: librdkafka requests it for ever, or skips it.
+DAMAGED = frozenset({"_BAD_MSG", "_BAD_COMPRESSION", "_NOT_IMPLEMENTED"})
+
+
 def classify(error: KafkaError) -> KafkaFailure:
     """Classify an error of librdkafka by what the protocol must do next."""
     code = error.name()
@@ -80,7 +84,7 @@ def failures() -> Iterator[None]:
 def raise_unless_passing(error: KafkaError) -> None:
     """Raise KafkaFailure for an error that ends the read. After others, as a lost connection, librdkafka retries."""
     failure = classify(error)
-    if error.fatal() or failure.kind is not FailureKind.UNCERTAIN or error.name() == "_AUTO_OFFSET_RESET":
+    if error.fatal() or failure.kind is not FailureKind.UNCERTAIN or error.name() in {"_AUTO_OFFSET_RESET", *DAMAGED}:
         raise failure
 
 

@@ -55,6 +55,7 @@ class LibrdkafkaOffsetsReader:
             "group.id": "eosingest-reads-without-a-group",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "check.crcs": True,
             # A start offset that is gone must be an error: the default would jump to the end and read nothing.
             "auto.offset.reset": "error",
             "fetch.wait.max.ms": 20,

@@ -41,6 +41,7 @@ class TopicReader:
             "enable.partition.eof": True,
             "auto.offset.reset": "error",  # an offset that retention has just deleted must not be skipped
             "isolation.level": "read_committed",
+            "check.crcs": True,  # as Java's consumer: a broker serves a damaged batch unchecked
             "queued.max.messages.kbytes": _QUEUED_KBYTES,
             "fetch.wait.max.ms": 20,  # the last fetch finds nothing more
             "fetch.queue.backoff.ms": 10,  # otherwise a full queue is checked again after a second

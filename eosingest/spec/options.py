@@ -72,6 +72,7 @@ _ITS_OWN_WAY = "where reading begins and ends is eosingest's to say; leave it ou
 _REFUSED_OF_A_SOURCE = {
     **dict.fromkeys(("bootstrap.servers", "metadata.broker.list"), "set source.bootstrap_servers"),
     **dict.fromkeys(("transactional.id", "transaction.timeout.ms", "enable.idempotence", "acks"), _ONLY_READ),
+    "check.crcs": "damaged records are never sent; leave it out",
     "allow.auto.create.topics": "a topic that is read must be there; leave it out",
     **dict.fromkeys(
         ("isolation.level", "auto.offset.reset", "enable.partition.eof", "offset.store.method"), _ITS_OWN_WAY

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import DAMAGED
 from eosingest.kafka.ports import FailureKind, KafkaFailure
 from eosingest.kafka.topic_reader import TopicReader, TopicRecord, record_of
 from eosingest.protocol.offsets.record import OffsetRecord
@@ -111,6 +112,13 @@ class _Reading:
             return OSError(str(again))
         if failure.code == "_LOG_TRUNCATION":
             return errors.truncated(wanted.topic, wanted.partition, self._next, self._next)
+        if failure.code in DAMAGED:
+            return FatalError(
+                f"{wanted.label}: a batch at offset {self._next:,} or after it is damaged: {failure}",
+                code="bad-data",
+                hint="committed records are kept; restore the partition's segment from another replica; then run again",
+                item=wanted.item,
+            )
         if failure.kind is FailureKind.REFUSED and failure.code not in _UNKNOWN:
             return FatalError(
                 f"{wanted.label}: could not be read, Kafka refused: {failure}",
