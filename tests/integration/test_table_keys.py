@@ -89,6 +89,22 @@ def test_which_index_cuts_the_table(server: Postgres, case: str) -> None:
     assert bool(listing.notes) is (ranges == 1) and all("a, b" in note for note in listing.notes)
 
 
+def test_a_child_with_null_keys(server: Postgres) -> None:
+    """Breaks when NOT NULL of the parent counts for its children: their rows with null are in no range."""
+    server.execute(
+        "drop table if exists public.t cascade",
+        "create table public.t (id bigint primary key, v text)",
+        "create table public.part () inherits (public.t)",
+        "alter table public.part alter id drop not null",
+        "insert into public.t select g, 'x' from generate_series(1, 8) g",
+    )
+    assert source_of(server, key=("id",), split_rows=4).plan().items
+    server.execute("insert into public.part values (null, 'lost')")
+    with pytest.raises(FatalError, match="null in some rows"):
+        source_of(server, key=("id",), split_rows=4).plan()
+    server.execute("drop table public.t cascade")
+
+
 def test_keys_that_are_none(server: Postgres) -> None:
     def listed(values: str, columns: str = "a text, b date") -> None:
         server.execute(

@@ -113,10 +113,11 @@ def find(connection: Any, table: str, key: Sequence[str]) -> Found:
     columns, keys = columns_of(table, rows), keys_of(table, rows, key)
     indexes = [found for found in connection.execute(_UNIQUE, (oid,)).fetchall() if set(found[0]) == set(key)]
     relation = Relation(name, identity, columns, keys)
-    unique = bool(indexes) and (kind == "p" or not has_children)  # children of a table have separate unique indexes
+    whole = kind == "p" or not has_children  # children of a table have separate unique indexes, and may take nulls
+    unique = bool(indexes) and whole
     walkable = any(of == list(key) and by_bytes and set(ways) in _BOTH_WAYS for of, ways, by_bytes in indexes)
     not_null = {row.name for row in rows if row.not_null}
-    return Found(relation, not_null.issuperset(key), unique, walkable)
+    return Found(relation, whole and not_null.issuperset(key), unique, walkable)
 
 
 def refuse_encoding(what: str, encoding: str) -> None:
