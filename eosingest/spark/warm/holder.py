@@ -31,7 +31,7 @@ from eosingest.spark.warm.channel import Channel
 from eosingest.spark.without_pandas import keep_converters_from_pandas
 
 LOCK, PROCESSES, JVM_LOG, HOLDER_LOG = "lock", "processes.json", "jvm.log", "holder.log"
-_POLL_S = 0.2
+_POLL_S, _LOCK_S = 0.2, 0.02
 _REQUEST_S, _PING_S, _READY_S, _END_S = 30.0, 2.0, 5.0, 5.0
 _RUNS, _AGE_S, _HEAP = 500, 12 * 3600.0, 0.5
 _LOG_BYTES = 1 << 20
@@ -49,6 +49,7 @@ class Holder:
         self._since = time.time()
         self._lock = threading.Lock()  # its owner has the JVM
         self._ended = threading.Event()
+        self._why_ended = "it has ended"  # what a driver is answered that waits for the JVM
         self._user: int | None = None  # the pid of the driver that has the JVM
         self._used = time.monotonic()
         self._runs = 0
@@ -141,13 +142,19 @@ class Holder:
         user = self._acquire()
         if user is not None:
             self._refuse(connection, user)
-        return user is None
+        elif self._ended.is_set():
+            connection.send(no=self._why_ended)
+        else:
+            return True
+        return False
 
     def _acquire(self) -> int | None:
-        """Acquire the lock, after the JVM is cleaned; if a driver has it, return the driver's pid."""
-        while not self._lock.acquire(timeout=_POLL_S / 10):
+        """Acquire the lock, after the JVM is cleaned, or wait for its end; if a driver has it, return the driver's pid."""
+        while not self._lock.acquire(timeout=_LOCK_S):
             if (user := self._user) is not None:
                 return user
+            if self._ended.is_set():
+                return None
         return None
 
     def _refuse(self, connection: Channel, user: int) -> None:
@@ -172,10 +179,12 @@ class Holder:
             heap = self._in_jvm(clean.heap_used, _READY_S)
         except Exception as error:  # the JVM's state is unknown
             sys.stderr.write(f"the JVM ends, since it does not answer, or cannot be cleaned: {error!r}\n")
+            self._why_ended = "it did not answer, and was ended"
             with contextlib.suppress(OSError):  # before the JVM ends, and with it this process
-                connection.send(no="it did not answer, and was ended")
-            self._process.kill()
+                connection.send(no=self._why_ended)
             self._ended.set()
+            time.sleep(10 * _LOCK_S)  # a driver that waits is answered, too
+            self._process.kill()
             connection.close()
             return
         connection.close()
