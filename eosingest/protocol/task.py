@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from eosingest.errors import (
     EXIT_FATAL,
@@ -75,6 +76,7 @@ class AttemptLostError(EosingestError):
 
 
 _NAP_S = 1.0  # between two checks of the clock under a rate limit
+_T = TypeVar("_T")
 # Errors that end a task with an outcome. After an AttemptLostError Spark tries the task again.
 _ENDS = (ChangedError, FatalError, FencedError, IncompleteError, TemporaryError)
 
@@ -138,7 +140,7 @@ class Task:
             item = self._next(inputs)
             if item is Signal.END:
                 if self._settings.whole:
-                    self._end_all(all_given)
+                    self._end_all(inputs, all_given)
                 return
             all_given = all_given or item is Signal.ALL
             if isinstance(item, Batch):
@@ -152,16 +154,24 @@ class Task:
         """Whether nothing may be committed: one transaction has everything, and a row of it cannot be sent."""
         return self._settings.whole and bool(self._outcome.bad_rows)
 
-    def _end_all(self, all_given: bool) -> None:
-        """Mark every split as ended. Raises AttemptLostError without proof that the input gave all rows: the JVM failed."""
+    def _end_all(self, inputs: Inputs, all_given: bool) -> None:
+        """Mark every split as ended, if every item still is as planned.
+
+        Raises AttemptLostError without proof that the input gave all rows: the JVM failed.
+        """
         if not all_given:
             raise AttemptLostError("the input ended before all rows were read")
+        self._of_source(inputs.confirm)
         self._splits.end_all()
 
     def _next(self, inputs: Inputs) -> Batch | SplitEnd | Signal:
-        """Return the input's next item. After an OSError Spark retries, unless this is the last attempt."""
+        """Return the input's next item."""
+        return self._of_source(lambda: inputs.get(self._transaction.wait_s))
+
+    def _of_source(self, read: Callable[[], _T]) -> _T:
+        """Return what `read` returns. After an OSError Spark retries, unless this is the last attempt."""
         try:
-            return inputs.get(self._transaction.wait_s)
+            return read()
         except OSError as error:
             if self._last_attempt:
                 raise TemporaryError(f"the source could not be read: {error}", code="source-unreadable") from error

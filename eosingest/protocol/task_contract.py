@@ -165,6 +165,9 @@ class Inputs(Protocol):
         cannot be read now.
         """
 
+    def confirm(self) -> None:
+        """Check again, before a commit that has everything, that the items are as planned. Raises as `get` does."""
+
     def stop(self) -> None:
         """Stop reading: the attempt is over."""
 

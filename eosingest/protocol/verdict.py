@@ -137,7 +137,7 @@ def errors_of(
     if result.error is not None and signal_number is None and not _says_so_too(result.error, changed):
         errors.append(result.error)
     if changed:
-        errors.append(_changed_while_read(changed, plan.wording))
+        errors.append(_changed_while_read(changed, plan.wording, in_part=_has_rows_of(changed, plan, state)))
     left = unfinished(plan, state)
     errors += _shrunk(left, state, result, tasks, plan.wording)
     if not errors and left:
@@ -237,13 +237,23 @@ def _says_so_too(error: Outcome | EosingestError, changed: Sequence[str]) -> boo
     return error.code == _CHANGED and error.item in changed
 
 
-def _changed_while_read(names: Sequence[str], wording: Wording) -> ChangedError:
+def _has_rows_of(items: Sequence[str], plan: Plan, state: JobState) -> bool:
+    """Say whether rows of some of the items are committed."""
+    splits = (split for entry in plan.items if entry.item.name in items for split in (*entry.pending, *entry.skipped))
+    return any(offset.rows for split in splits if (offset := state.offsets.get(split.id)) is not None)
+
+
+def _changed_while_read(names: Sequence[str], wording: Wording, *, in_part: bool) -> ChangedError:
+    """Make the error for items that changed. `in_part`: rows of them are committed."""
     waits = f"; {wording.later} waits for writers" if wording.later else ""
+    hint = (
+        "some of its rows may have been sent: the topic may hold neither its old nor its new content."
+        f' Restore the {wording.item}, or send it again as a whole with source.on_change = "reingest"'
+    )
     return ChangedError(
         f"{_listed(names)}: changed while it was read",
         code=_CHANGED,
-        hint="some of its rows may have been sent: the topic may hold neither its old nor its new content."
-        f' Restore the {wording.item}, or send it again as a whole with source.on_change = "reingest"{waits}',
+        hint=f"{hint if in_part else 'nothing of it was sent; run again'}{waits}",
     )
 
 

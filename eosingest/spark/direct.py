@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,13 @@ class DirectReader(Protocol):
         """
 
 
+Confirm: TypeAlias = Callable[[], None]  # see `task_contract.Inputs.confirm`. Pickled and sent to the tasks.
+
+
+def is_constant() -> None:
+    """Do nothing: the items cannot change while they are read, or each reader has proven what it read."""
+
+
 _S = TypeVar("_S", bound=DirectSplit)
 
 
@@ -67,12 +74,19 @@ class DirectInputs:
     """The input of a task that reads its splits itself (`task_contract.Inputs`)."""
 
     def __init__(
-        self, reader: DirectReader, splits: Sequence[DirectSplit], longest: int, *, whole: bool = False
+        self,
+        reader: DirectReader,
+        splits: Sequence[DirectSplit],
+        longest: int,
+        *,
+        whole: bool = False,
+        confirm: Confirm = is_constant,
     ) -> None:
         """Read nothing yet: the committed positions are not known before `begin`. `longest` as in `DirectReader.read`.
 
         `whole`: return Signal.ALL after the last split.
         """
+        self.confirm = confirm
         self._reader = reader
         self._splits = splits
         self._longest = longest

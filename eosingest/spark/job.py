@@ -18,6 +18,7 @@ from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import Outcome, TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.spark import avro_jar, causes, executors, failures, required_settings, session
+from eosingest.spark.direct import is_constant
 from eosingest.spark.executors import LossWatch
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Scan, tasks_of
@@ -170,8 +171,9 @@ class SparkLauncher:
         attempts = attempts_of_tasks(self._settings.master) or required_settings.MAX_ATTEMPTS
         task_settings = replace(task_settings, max_attempts=attempts)
         kafka = WorkerKafka(task_settings, producer_settings, self._settings.prefix)
-        assert self._reading is not None, "prepare comes first"
-        return self._reading.job(context, kafka, self._outcomes)
+        assert self._reading is not None and self._plan is not None, "prepare comes first"
+        confirm = self._settings.scan.confirm(self._plan) if task_settings.whole else is_constant
+        return self._reading.job(context, kafka, self._outcomes, confirm)
 
     def poll(self, timeout_s: float) -> JobResult | None:
         """Wait `timeout_s` seconds for the job's end; None if it still runs.

@@ -17,7 +17,7 @@ from eosingest.protocol.driver_contract import Prepared
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.split_table import SplitTable
 from eosingest.spark import plan_checks
-from eosingest.spark.direct import DirectReader, DirectSplit, deal
+from eosingest.spark.direct import Confirm, DirectReader, DirectSplit, deal
 from eosingest.spark.end_marker import with_end_row
 from eosingest.spark.record_columns import RecordSettings, null_columns, record_frame
 from eosingest.spark.scan import Direct, Scan, SplitFrame
@@ -32,8 +32,8 @@ class Reading(Protocol):
     def prepared(self) -> Prepared:
         """The job's description for the driver: the number of tasks, the schema of the rows, the splits."""
 
-    def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> Any:
-        """Return the DataFrame or RDD whose rows are the tasks' outcomes."""
+    def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]], confirm: Confirm) -> Any:
+        """Return the DataFrame or RDD whose rows are the tasks' outcomes. `confirm` is `Inputs.confirm` of the tasks."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,14 @@ class FrameReading:
     several: bool = True
     json_schemas: Mapping[str, str] = field(default_factory=dict)
 
-    def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> DataFrame:
+    def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]], confirm: Confirm) -> DataFrame:
         """See `Reading.job`. Every task receives all splits: it finds those of its rows by their hashes."""
         kafka = replace(kafka, settings=replace(kafka.settings, splits=SplitTable(kafka.settings.splits)))
         whole = kafka.settings.whole
         records = with_end_row(self.records) if whole else self.records.coalesce(self.prepared.tasks)
-        function = TaskFunction(kafka, self.headers, outcomes, self.several, self.json_schemas, self.source.why)
+        function = TaskFunction(
+            kafka, self.headers, outcomes, self.several, self.json_schemas, self.source.why, confirm
+        )
         return map_in_arrow(records, function, OUTPUT_SCHEMA)
 
 
@@ -68,11 +70,11 @@ class DirectReading:
     tasks: Sequence[tuple[DirectSplit, ...]]
     prepared: Prepared
 
-    def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]]) -> Any:
+    def job(self, context: Any, kafka: WorkerKafka, outcomes: Accumulator[list[str]], confirm: Confirm) -> Any:
         """See `Reading.job`."""
         kafka = replace(kafka, settings=replace(kafka.settings, splits={}))
         tasks = context.parallelize(self.tasks, len(self.tasks))
-        return tasks.mapPartitions(DirectTaskFunction(kafka, self.reader, outcomes))
+        return tasks.mapPartitions(DirectTaskFunction(kafka, self.reader, outcomes, confirm))
 
 
 def frame_reading(

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from eosingest.protocol.plan import Plan, PlannedSplit
 from eosingest.spark.corrupt_rows import Why
-from eosingest.spark.direct import DirectReader, DirectSplit
+from eosingest.spark.direct import Confirm, DirectReader, DirectSplit
 
 if TYPE_CHECKING:
     from eosingest.spark.python_scan import PythonScan
@@ -104,6 +104,9 @@ class Scan(Protocol):
         `schema`: the pinned one, as DDL. `most_tasks`: how many tasks may read them. `resumed`: where rows have positions,
         those that are committed may be left out; otherwise each split is read from its first row on.
         """
+
+    def confirm(self, plan: Plan) -> Confirm:
+        """Return what a task calls before it commits everything in one transaction: `task_contract.Inputs.confirm`."""
 
     def for_audit(self) -> Scan:
         """Return the scan by which an audit reads: by another reader than a run's, if the kind has one."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import SparkSession
 
 from eosingest.protocol.plan import Plan
+from eosingest.spark.direct import Confirm, is_constant
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.scan import Direct, Scan, Tasks
 
@@ -43,6 +44,10 @@ class ScanOfPlan(ABC):
     ) -> PythonRows:
         """See `PythonScan.frame`."""
         return self.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
+
+    def confirm(self, plan: Plan) -> Confirm:
+        """Return a check of nothing."""
+        return is_constant
 
     def for_audit(self) -> Scan:
         """Return this scan: there is only one reader."""

@@ -38,7 +38,7 @@ from eosingest.protocol.task_contract import Batch, Inputs, Signal, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.spark.corrupt_rows import Why, explained
-from eosingest.spark.direct import DirectInputs, DirectReader, DirectSplit
+from eosingest.spark.direct import Confirm, DirectInputs, DirectReader, DirectSplit, is_constant
 from eosingest.spark.end_marker import until_end
 from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
@@ -96,7 +96,7 @@ class TaskFunction:
     """The function for `mapInArrow`: one call is one attempt of a task. `headers` are the names of the header columns.
 
     `several`: a source row may give several records, which then share its position. `json_schemas` has the JSON Schemas of
-    `key` and `value`, as far as they have one. `why`: see `explained`.
+    `key` and `value`, as far as they have one. `why`: see `explained`. `confirm`: see `task_contract.Inputs`.
     """
 
     kafka: WorkerKafka
@@ -105,6 +105,7 @@ class TaskFunction:
     several: bool = True
     json_schemas: Mapping[str, str] = field(default_factory=dict)
     why: Why | None = None
+    confirm: Confirm = is_constant
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Run the task and yield one row, its outcome. Raises AttemptLostError, upon which Spark retries the task."""
@@ -117,6 +118,7 @@ class TaskFunction:
             fitting=fitting,
             whole=settings.whole,
             why=self.why,
+            confirm=self.confirm,
         )
         yield pa.RecordBatch.from_pydict({"outcome": [_run_task(self.kafka, inputs, self.outcomes)]})
 
@@ -131,6 +133,7 @@ class DirectTaskFunction:
     kafka: WorkerKafka
     reader: DirectReader
     outcomes: Accumulator[list[str]]
+    confirm: Confirm = is_constant
 
     def __call__(self, tasks: Iterable[tuple[DirectSplit, ...]]) -> Iterator[str]:
         """Run the task and yield its outcome. Raises AttemptLostError, upon which Spark retries the task."""
@@ -138,7 +141,7 @@ class DirectTaskFunction:
         settings = replace(self.kafka.settings, splits={split.key: split.planned for split in splits})
         # A row that may become a dead letter is read further, up to the largest size of a record.
         longest = settings.limits.max_message_bytes if settings.dead_letters is None else LARGEST_RECORD_BYTES
-        inputs = DirectInputs(self.reader, splits, longest, whole=settings.whole)
+        inputs = DirectInputs(self.reader, splits, longest, whole=settings.whole, confirm=self.confirm)
         yield _run_task(replace(self.kafka, settings=settings), inputs, self.outcomes)
 
 
@@ -179,11 +182,13 @@ class ArrowInputs:
         fitting: JsonFit | None = None,
         whole: bool = False,
         why: Why | None = None,
+        confirm: Confirm = is_constant,
     ) -> None:
         """Start reading at once: Spark computes rows while the producer is being made. `several`, `why` as in TaskFunction.
 
         `whole`: the batches end with the end row.
         """
+        self.confirm = confirm
         self._fitting = fitting
         self._why = why
         self._headers = headers

@@ -169,12 +169,14 @@ def test_a_run_that_wakes_up_behind_its_successor_sends_nothing(whole: Job) -> N
     assert_verified(whole)
 
 
-@pytest.mark.slow
+@pytest.mark.in_turns("one end of a run each")
+@pytest.mark.slow_cases("lines")
+@BOTH_INPUTS
 def test_a_file_that_changes_while_it_is_sent_keeps_all_from_being_sent(whole: Job) -> None:
-    """Looked at behind the last row, before the commit: no later look could take the records back."""
+    """It is checked after the last row, before the commit: no later check could take the records back."""
     process = start_held(whole, "task-after-produce=sleep:4@2")
     with (whole.data / "part-0.jsonl").open("a") as file:
         file.write('{"n": 77}\n')
     done = finish(process)
-    assert done.exit_code == 12 and "changed-while-read" in done.codes, done
-    assert seen(whole) == 0
+    assert_refused(done, 12, "changed-while-read", "part-0.jsonl", "nothing of it was sent; run again")
+    assert done.codes == ["changed-while-read"] and seen(whole) == 0

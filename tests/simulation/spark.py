@@ -20,6 +20,7 @@ from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared, Proof, Runtime, TopicCreation
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.protocol.plan import Plan, PlannedSplit
+from eosingest.protocol.source import Item
 from eosingest.protocol.task import AttemptLostError, Task
 from eosingest.protocol.task_contract import Batch, Outcome, Signal, SplitEnd, TaskSettings
 from eosingest.protocol.transactional_ids import task_id
@@ -181,6 +182,7 @@ class Launcher:
         self.run = run
         self.world = run.world
         self.parts: list[list[PlannedSplit]] = []
+        self.items: list[Item] = []
         self.poll_s = 0.1
 
     def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
@@ -190,6 +192,7 @@ class Launcher:
             (split for file in plan.pending_items for split in (*file.pending, *file.skipped)),
             key=place,
         )
+        self.items = [entry.item for entry in plan.pending_items]
         tasks = 1 if self.run.whole else random.randint(1, self.world.most_tasks)
         cuts = sorted(random.randint(0, len(splits)) for _ in range(tasks - 1))
         self.parts = [splits[a:b] for a, b in zip([0, *cuts], [*cuts, len(splits)], strict=True)]
@@ -207,13 +210,11 @@ class Launcher:
             count = len(rows.values) if receipt.done else min(receipt.rows, len(rows.values))
             sums[planned.id] = Totals(count, rows.checksums[count])
         self.world.scheduler.pause(self.world.latency())
-        changed = self.run.source.changed(entry.item for entry in plan.items)  # type: ignore[arg-type]
-        if changed:
-            raise ChangedError(f"{changed}: changed after it was listed", code="changed-while-read", item=changed[0])
+        refuse_changed(self.run, [entry.item for entry in plan.items])
         return Proof(sums, "schema")
 
     def start(self, settings: TaskSettings) -> None:
-        self.run.job = Job(self.run, settings, self.parts)
+        self.run.job = Job(self.run, settings, self.parts, self.items)
         self.run.job.start()
 
     def poll(self, timeout_s: float) -> JobResult | None:
@@ -242,10 +243,18 @@ class Launcher:
         self.world.scheduler.pause(self.world.latency())
 
 
+def refuse_changed(run: Run, items: list[Item]) -> None:
+    """Raise ChangedError of an item that is not as listed any more."""
+    changed = run.source.changed(items)  # type: ignore[arg-type]
+    if changed:
+        raise ChangedError(f"{changed}: changed after it was listed", code="changed-while-read", item=changed[0])
+
+
 class Job:
     """A Spark job: its tasks, each tried up to four times."""
 
-    def __init__(self, run: Run, settings: TaskSettings, parts: list[list[PlannedSplit]]) -> None:
+    def __init__(self, run: Run, settings: TaskSettings, parts: list[list[PlannedSplit]], items: list[Item]) -> None:
+        self.items = items
         self.run = run
         self.world = run.world
         self.settings = settings
@@ -369,6 +378,11 @@ class Attempt:
             splits = [_LineSplit(hashes[place(planned)], planned) for planned in self.job.parts[self.task]]
             inputs = DirectInputs(_LineReader(self.world, run.version), splits, LARGEST_RECORD_BYTES, whole=run.whole)
             self.items = inputs._items(committed)
+
+    def confirm(self) -> None:
+        """See that the files are as listed."""
+        self.world.scheduler.pause(self.world.latency())
+        refuse_changed(self.job.run, self.job.items)
 
     def stop(self) -> None:
         """Nothing: nothing reads on."""

@@ -57,6 +57,22 @@ def test_an_end_without_the_proof_commits_nothing(world: World) -> None:
     assert "commit" not in world.calls and world.sent == []
 
 
+def test_a_file_that_changed_before_the_commit_keeps_all_from_being_sent(world: World) -> None:
+    """A later check could not take the records back. A source that does not answer is tried again."""
+    world.will("confirm", ChangedError("f: changed", code="changed-while-read", item="f"))
+    outcome = run(world, rows(A, 0, 5), ALL, whole=True)
+    assert (outcome.exit_code, outcome.code, outcome.item) == (12, "changed-while-read", "f")
+    assert world.calls.count("confirm") == 1 and "commit" not in world.calls
+    unreachable = World()
+    unreachable.will("confirm", OSError("no answer"))
+    with pytest.raises(AttemptLostError, match="no answer"):
+        run(unreachable, rows(A, 0, 5), ALL, whole=True)
+    assert "commit" not in unreachable.calls
+    by_parts = World()
+    run(by_parts, rows(A, 0, 5), rows(B, 0, 1))
+    assert "confirm" not in by_parts.calls and "commit" in by_parts.calls, "the driver checks, before it marks splits"
+
+
 def test_no_row_at_all(world: World) -> None:
     outcome = run(world, ALL, whole=True)
     assert world.offsets() == {0: (0, True), 100: (0, True), 200: (0, True)}

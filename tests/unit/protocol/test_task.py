@@ -260,6 +260,9 @@ class Inputs:
     def begin(self, committed: Callable[[PlannedSplit], OffsetRecord | None]) -> None:
         pass
 
+    def confirm(self) -> None:
+        self.world.did("confirm")
+
     def stop(self) -> None:
         """Nothing: nothing reads on."""
 

@@ -317,7 +317,8 @@ def test_the_spark_job_says_so_of_a_file_that_changed() -> None:
     """A reader in a Spark worker ends the job with its error: of the same file, that is one error too."""
     said = ChangedError("a: changed after it was listed", code="changed-while-read", item="a")
     (error,) = errors(HALF, error=said, changed=["a"])
-    assert "a: changed while it was read" in error.message
+    assert "a: changed while it was read" in error.message and "reingest" in error.hint
+    assert "nothing of it was sent; run again" in errors(job_state(), error=said, changed=["a"])[0].hint
     assert [each.message for each in errors(HALF, error=said, changed=["b"])] == [
         said.message,
         "b: changed while it was read",

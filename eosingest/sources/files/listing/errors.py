@@ -39,6 +39,7 @@ def before_sending(file: SourceFile) -> ChangedError:
         f"{file.name}: changed after it was listed",
         code="changed-while-read",
         hint="nothing of this run was sent; run again once nothing writes to the source any more (source.min_age)",
+        item=file.name,
     )
 
 

@@ -18,7 +18,7 @@ from eosingest.sources.files.listing.folders import FolderLook, normalised
 from eosingest.sources.files.listing.names import check_readable_name
 from eosingest.sources.files.listing.places import Written
 from eosingest.sources.files.listing.source_file import SourceFile
-from eosingest.sources.files.storage.local import LOCAL, is_as_listed_now, to_milliseconds
+from eosingest.sources.files.storage.local import LOCAL, to_milliseconds
 from eosingest.sources.files.storage.port import Status
 from eosingest.sources.files.storage.schemes import URI, is_relative
 
@@ -68,7 +68,7 @@ class LocalPlaces:
 
     def changed(self, files: Sequence[SourceFile]) -> builtins.list[SourceFile]:
         """Return the files whose length or modification time differs now, or that are gone."""
-        return [file for file in files if not is_as_listed_now(file)]
+        return [file for file in files if not LOCAL.is_as_listed(file)]
 
     def version(self, file: SourceFile, known: Iterable[Version]) -> Version:
         """Return the file's fingerprint; see `Fingerprints.version`."""

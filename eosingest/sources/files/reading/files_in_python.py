@@ -23,8 +23,9 @@ from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inspect_files import inspect_pending
-from eosingest.sources.files.reading.planned_files import pending_files, planned_files
+from eosingest.sources.files.reading.planned_files import AsListed, pending_files, planned_files
 from eosingest.sources.files.reading.read_settings import ReadSettings
+from eosingest.spark.direct import Confirm
 from eosingest.spark.python_scan import ArrowReader, ItemColumn, PythonScan, name_in_ddl
 from eosingest.spark.record_columns import RecordSettings
 from eosingest.spark.scan import Scan, Tasks
@@ -62,6 +63,10 @@ class FilesInPython(ScanOfPlan):
         from eosingest.sources.files.reading.audit_lines import decoded_again
 
         return replace(self, decode=decoded_again, audits=True)
+
+    def confirm(self, plan: Plan) -> Confirm:
+        """Return the check that the pending files are as listed."""
+        return AsListed(tuple(pending_files(plan)))
 
     def without_spark(self, plan: Plan) -> PythonScan | None:
         """See `scan.ReadWithoutSpark`."""

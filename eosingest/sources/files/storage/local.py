@@ -48,6 +48,13 @@ class LocalStorage:
         """Say whether an open file has another length or modification time than listed."""
         return not is_as_listed(file, os.fstat(opened.fileno()))
 
+    def is_as_listed(self, file: Stored) -> bool:
+        """Check whether a file now has the length and the modification time that it was listed with."""
+        try:
+            return is_as_listed(file, os.stat(file.path))
+        except OSError:
+            return False
+
 
 LOCAL = LocalStorage()
 
@@ -55,14 +62,6 @@ LOCAL = LocalStorage()
 def to_milliseconds(mtime_ns: int) -> int:
     """Return a modification time in milliseconds as Hadoop's local file system reports it."""
     return mtime_ns // 1_000_000
-
-
-def is_as_listed_now(file: Stored) -> bool:
-    """Say whether a file now has the length and the modification time that it was listed with."""
-    try:
-        return is_as_listed(file, os.stat(file.path))
-    except OSError:
-        return False
 
 
 def is_as_listed(file: Stored, status: os.stat_result) -> bool:

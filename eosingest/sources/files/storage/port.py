@@ -77,9 +77,5 @@ class Storage(Protocol):
     def is_changed(self, file: Stored, opened: BufferedReader) -> bool:
         """Say whether the file that was opened is another one than the listed file."""
 
-
-class Store(Storage, Protocol):
-    """A storage that is reached over the network."""
-
     def is_as_listed(self, file: Stored) -> bool:
         """Check whether a file is the listed one; False if it is another one, or gone. Raises as `open` does."""
