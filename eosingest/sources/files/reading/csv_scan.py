@@ -57,7 +57,10 @@ class CsvScan(InferringScan):
         def struct(kinds: Sequence[Kind | None]) -> StructType:
             """Return the columns; one without values has the pinned type."""
             pairs = zip(names, kinds, strict=True)
-            types = [(name, known.get(name, StringType()) if kind is None else kind.type) for name, kind in pairs]
+            types = [
+                (name, known.get(name, StringType()) if kind is None else kind.type(known.get(name)))
+                for name, kind in pairs
+            ]
             return StructType([StructField(name, kind) for name, kind in types])
 
         found = struct(csv_schema.merged(by_file.values(), len(names)))
@@ -191,7 +194,7 @@ def _first_rows(
 
 
 def _struct(names: Sequence[str], kinds: Sequence[Kind | None]) -> StructType:
-    types = [StringType() if kind is None else kind.type for kind in kinds]
+    types = [StringType() if kind is None else kind.type() for kind in kinds]
     return StructType([StructField(name, kind) for name, kind in zip(names, types, strict=True)])
 
 

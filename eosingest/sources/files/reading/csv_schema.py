@@ -1,6 +1,7 @@
 """Infers the types of CSV's columns: of each column the narrowest type of which all its texts are values (typed_text.py).
 
 Numbers, times and booleans have no text in common, so the result does not depend on the order of rows or on the cuts of files.
+Whole numbers that a DOUBLE would round are texts next to fractions, as in JSON (json_schema.py).
 """
 
 from __future__ import annotations
@@ -37,27 +38,38 @@ _FAMILIES: Sequence[Sequence[DataType]] = (
     (DateType(), TimestampType()),
     (BooleanType(),),
 )
+_NUMBERS = 0  # the first of them
 _WHOLE = r"^\s*[+-]?[0-9]+\s*$"
+_LONG, _EXACT = r"^\s*[+-]?0*[1-9][0-9]{15,}\s*$", 1 << 53
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A type of a family, by their indices; `family` None for texts of no family, or of several."""
+    """A type of a family, by their indices; `family` None for texts of no family, or of several.
+
+    `rounded`: a DOUBLE would round a whole number among them.
+    """
 
     family: int | None
     level: int = 0
+    rounded: bool = False
 
-    @property
-    def type(self) -> DataType:
-        """The type of a column."""
-        return StringType() if self.family is None else _FAMILIES[self.family][self.level]
+    def type(self, known: DataType | None = None) -> DataType:
+        """Return the type of a column, which has the type `known` so far."""
+        if self.family is None:
+            return StringType()
+        found = _FAMILIES[self.family][self.level]
+        is_double = self.family == _NUMBERS and DoubleType() in (found, known)
+        return StringType() if is_double and self.rounded else found
 
 
 def both(one: Kind | None, other: Kind | None) -> Kind | None:
     """Return the kind that holds the values of two; None for no values."""
     if one is None or other is None:
         return other if one is None else one
-    return Kind(one.family, max(one.level, other.level)) if one.family == other.family else Kind(None)
+    if one.family != other.family:
+        return Kind(None)
+    return Kind(one.family, max(one.level, other.level), one.rounded or other.rounded)
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,7 @@ class CsvTypes:
                 continue
             start = max(level, known.level if known is not None else 0)
             level = self._level(family, texts, start)
-            return Kind(None) if level is None else Kind(family, level)
+            return Kind(None) if level is None else Kind(family, level, family == _NUMBERS and _are_rounded(texts))
         return Kind(None)
 
     def _level(self, family: int, texts: Any, start: int) -> int | None:
@@ -117,6 +129,12 @@ class CsvTypes:
             if kind.values(texts)[1] is None:
                 return level
         return None
+
+
+def _are_rounded(texts: Any) -> bool:
+    """Say whether a DOUBLE would round a whole number among texts that are numbers."""
+    long = texts.filter(_COMPUTE.match_substring_regex(texts, _LONG))
+    return any(abs(int(text)) > _EXACT for text in long.to_pylist())
 
 
 def merged(found: Iterable[tuple[Kind | None, ...]], width: int) -> tuple[Kind | None, ...]:
