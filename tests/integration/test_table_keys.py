@@ -105,6 +105,22 @@ def test_a_child_with_null_keys(server: Postgres) -> None:
     server.execute("drop table public.t cascade")
 
 
+def test_a_not_null_that_is_not_valid(server: Postgres) -> None:
+    """Breaks when NOT NULL … NOT VALID of PostgreSQL 18 counts as proven. This server is older: its catalogue is edited."""
+    server.execute(
+        "drop table if exists public.t",
+        "create table public.t (id bigint unique, v text)",
+        "insert into public.t select g, 'x' from generate_series(1, 8) g",
+        "insert into public.t values (null, 'lost')",
+        "alter table public.t add constraint n check (id is not null) not valid",
+        "update pg_constraint set contype = 'n', conbin = null where conname = 'n'",
+        "update pg_attribute set attnotnull = true where attrelid = 'public.t'::regclass and attname = 'id'",
+    )
+    with pytest.raises(FatalError, match="null in some rows"):
+        source_of(server, key=("id",), split_rows=4).plan()
+    server.execute("drop table public.t")
+
+
 def test_keys_that_are_none(server: Postgres) -> None:
     def listed(values: str, columns: str = "a text, b date") -> None:
         server.execute(

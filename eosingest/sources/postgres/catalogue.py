@@ -34,7 +34,12 @@ select c.oid, c.relkind, c.relhassubclass, format('%%I.%%I', n.nspname, c.relnam
 from pg_class c join pg_namespace n on n.oid = c.relnamespace, pg_database d
 where c.oid = to_regclass(%s) and d.datname = current_database()
 """
-_COLUMNS = """
+# Whether a column has no null. A constraint of PostgreSQL 18 that is NOT VALID says nothing of the rows that are there.
+NOT_NULL = """a.attnotnull and not exists (
+  select from pg_constraint v where v.conrelid = a.attrelid and v.contype = 'n' and not v.convalidated
+  and v.conkey = array[a.attnum]
+)"""
+_COLUMNS = f"""
 with recursive base as (
   select a.attnum, t.oid, t.typbasetype, t.typtype, t.typname, t.typnamespace
   from pg_attribute a join pg_type t on t.oid = a.atttypid
@@ -45,7 +50,7 @@ with recursive base as (
   where b.typtype = 'd'
 )
 select a.attname, format_type(a.atttypid, a.atttypmod), b.typname, b.typnamespace = 'pg_catalog'::regnamespace,
-       a.atttypid = b.oid, coalesce(l.collisdeterministic, true), a.attnotnull
+       a.atttypid = b.oid, coalesce(l.collisdeterministic, true), {NOT_NULL}
 from pg_attribute a join base b on b.attnum = a.attnum and b.typtype <> 'd' left join pg_collation l on l.oid = a.attcollation
 where a.attrelid = %(oid)s and a.attnum > 0 and not a.attisdropped order by a.attnum
 """

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from eosingest.errors import FatalError, SpecError, TemporaryError, listed
-from eosingest.sources.postgres.catalogue import KEYS_MAY_BE, Found, find
+from eosingest.sources.postgres.catalogue import KEYS_MAY_BE, NOT_NULL, Found, find
 from eosingest.sources.postgres.connection import (
     READ_ONLY,
     check_url,
@@ -56,12 +56,12 @@ where c.relkind in ('r', 'p') and not c.relispartition and {_OWN}
 order by 1
 """
 # The columns of unique indexes over NOT NULL columns: first the primary key, then indexes with the fewest columns.
-_KEYS = """
+_KEYS = f"""
 select array_agg(a.attname::text order by n)
 from pg_index i cross join generate_series(1, i.indnkeyatts) n
 left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[n - 1]
 where i.indrelid = to_regclass(%s) and i.indisunique and i.indisvalid and i.indpred is null
-group by i.indexrelid, i.indisprimary, i.indnkeyatts having bool_and(coalesce(a.attnotnull, false))
+group by i.indexrelid, i.indisprimary, i.indnkeyatts having bool_and(coalesce({NOT_NULL}, false))
 order by i.indisprimary desc, i.indnkeyatts, i.indexrelid
 """
 
