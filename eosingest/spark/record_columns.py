@@ -352,6 +352,10 @@ def naming(where: str) -> Iterator[None]:
     """Turn Spark's error about an expression or a schema into a SpecError that names `where`, the key of the spec."""
     try:
         yield
+    except SpecError as error:
+        if error.message.startswith(where):
+            raise
+        raise SpecError(f"{where}: {error.message}", code=error.code, hint=error.hint) from error
     except (AnalysisException, IllegalArgumentException, ParseException) as error:
         if error.getCondition() in _NOT_OF_ONE_ROW:
             raise SpecError(

@@ -25,11 +25,20 @@ from eosingest.spark.map_keys import refuse_unwritable_argument, refuse_unwritab
 
 # A string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it after trimming.
 NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
-_NO_DATE_IN_JSON = r'"[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)'
+# In JSON a text is in either kind of quotes, and each of its characters may be escaped; in XML it may be a reference.
+_NO_DATE_IN_JSON = (
+    r"""["'](?:[\x00-\x20\x7f]|\\[bfnrt]|\\u00(?:[01].|20|7[fF]))*"""
+    r"(?:(?:T|\\u0054)(?:[0-9]|\\u003[0-9])|(?:[0-9]|\\u003[0-9])+(?::|\\u003[aA]))"
+)
 _NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
-_NO_DATE_IN_XML = r"""[>"'\[][\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"""
+_NO_DATE_IN_XML = (
+    r"""[>"'\[](?:[\x00-\x20\x7f]|&#0*(?:9|10|13|32|127);|&#x0*(?:9|[aAdD]|20|7[fF]);)*"""
+    r"(?:(?:T|&#0*84;|&#x0*54;)(?:[0-9]|&#0*(?:4[89]|5[0-7]);|&#x0*3[0-9];)"
+    r"|(?:[0-9]|&#0*(?:4[89]|5[0-7]);|&#x0*3[0-9];)+(?::|&#0*58;|&#x0*3[aA];))"
+)
 NULLS = "__eosingest_nulls"  # a struct of columns that are not read (python_scan.py): all its fields are null
-_SAID = "a time without a date, which Spark would take for today's: "
+_SAID = "a time without a date, which Spark would take for today's"
+_IN_A_TEXT = f"{_SAID} (read the field as STRING, or set timestampFormat): "
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
 # The result of these functions does not depend on the date of a time.
@@ -133,13 +142,13 @@ class _Guards:
     def _marked(self, text: Any) -> Any:
         """Return the string, with a prefix if it has no date. No cast accepts the prefix: it fails, and TRY_CAST gives null."""
         self.made += 1
-        marked = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
+        marked = self._expressions.Concat(self._seq([self._literal(f"{_SAID}: ", text.dataType()), text]))
         return self._expressions.If(self._matches(text, NO_DATE), marked, text)
 
     def _stopping(self, text: Any, pattern: str) -> Any:
         """Return the string with a check that raises if it matches: a parser would give null for text it cannot parse."""
         self.made += 1
-        said = self._expressions.Concat(self._seq([self._literal(_SAID, text.dataType()), text]))
+        said = self._expressions.Concat(self._seq([self._literal(_IN_A_TEXT, text.dataType()), text]))
         untyped = self._expressions.RaiseError(said)
         stop = self._expressions.RaiseError(untyped.errorClass(), untyped.errorParms(), text.dataType())
         return self._expressions.If(self._matches(text, pattern), stop, text)

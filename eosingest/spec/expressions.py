@@ -122,6 +122,7 @@ _ALTERNATIVES = {
 # Calls that are refused: all functions of Spark 4.0's registry that depend on more than their arguments.
 _FUNCTIONS = {
     **dict.fromkeys(("now", "current_timestamp", "current_date", "curdate", "localtimestamp", "current_time"), _TIME),
+    "localtime": _TIME,
     **dict.fromkeys(("uuid", "rand", "randn", "random", "randstr", "uniform", "shuffle", "aes_encrypt"), _RANDOM),
     **dict.fromkeys(("reflect", "try_reflect", "java_method"), _RANDOM),
     **dict.fromkeys(
@@ -133,7 +134,7 @@ _FUNCTIONS = {
 }
 # Functions that Spark accepts without parentheses, too. Not `user`, which is far more often a column.
 _BARE = frozenset(
-    {"current_timestamp", "current_date", "current_time", "localtimestamp", "current_user", "session_user"}
+    {"current_timestamp", "current_date", "current_time", "localtimestamp", "localtime", "current_user", "session_user"}
 )
 # Fields of _metadata that stay the same when a file is moved.
 _STABLE_METADATA = frozenset({"file_name", "file_size"})
@@ -170,8 +171,21 @@ def literal_functions(expression: str, columns: Sequence[str]) -> list[str]:
     if not names:
         return []
     known = {column.lower() for column in columns}
-    known |= {token.name for index, token in enumerate(found) if _text(found, index + 1) == "->"}
-    return [name for name in names if name not in known]
+    known |= {token.name for index, token in enumerate(found) if _text(found, index + 1) in ("->", ":")}
+    return [name for name in names if name not in known | _listed(found)]
+
+
+def _listed(found: list[Token]) -> set[str]:
+    """Return the names in lists that declare them: `AS (a, b)`, `(a, b) ->`."""
+    names, opened = set[str](), list[int]()
+    for index in range(len(found)):
+        if _text(found, index) == "(":
+            opened.append(index)
+        elif _text(found, index) == ")" and opened:
+            start = opened.pop()
+            if _text(found, start - 1) == "as" or _text(found, index + 1) == "->":
+                names |= {token.name for token in found[start + 1 : index]}
+    return names
 
 
 def _text(found: list[Token], index: int) -> str:

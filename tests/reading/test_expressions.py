@@ -23,6 +23,14 @@ def test_a_star_in_where_has_only_the_columns(lab: Lab, where: str) -> None:  # 
     ]
 
 
+def test_a_refusal_names_the_key(lab: Lab) -> None:  # noqa: F811
+    schema, without = "a BIGINT, b BIGINT", "coalesce(* EXCEPT (b)) IS NOT NULL"
+    with pytest.raises(SpecError, match=r"^transform\.where: \* EXCEPT"):
+        lab.values("json", _TWO, "CAST(a AS STRING)", schema=schema, where=without)
+    with pytest.raises(SpecError, match=r"^transform\.select: there is no column user"):
+        lab.values("json", _TWO, "CAST(a AS STRING)", schema=schema, select=("a", "user AS u"))
+
+
 @pytest.mark.parametrize(("value", "expected"), [("array(*)[1]", b"y"), ("array(*)[0]", b"x"), ("struct(*).b", b"y")])
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_a_star_keeps_the_order_of_the_columns(lab: Lab, format: str, value: str, expected: bytes) -> None:  # noqa: F811
@@ -59,12 +67,25 @@ def test_a_name_is_not_taken_for_a_function(lab: Lab) -> None:  # noqa: F811
         lab.values("json", b'{"xs":["x"]}\n', value, schema="xs ARRAY<STRING>")
 
 
-@pytest.mark.parametrize("text", ["<r><at>10:30</at></r>", '<r at="T10:30"/>', "<r><at><![CDATA[ 10:30]]></at></r>"])
-def test_xml_in_a_text_has_no_time_of_today(lab: Lab, text: str) -> None:  # noqa: F811
-    settings: dict[str, Any] = {"schema": "t STRING", "select": ("from_xml(t, 'at TIMESTAMP, _at TIMESTAMP') AS x",)}
+_TODAY = {
+    "xml": [
+        "<r><at>10:30</at></r>",
+        '<r at="T10:30"/>',
+        "<r><at><![CDATA[ 10:30]]></at></r>",
+        "<r><at>&#49;0&#x3a;30</at></r>",
+    ],
+    "json": ['{"at":"10:30"}', "{'at':' 10:30'}", '{"at":"\\n\\u00310\\u003A30"}', '{"at":"\\u0054\\u0031"}'],
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in _TODAY.items() for text in texts])
+def test_a_text_of_xml_or_json_has_no_time_of_today(lab: Lab, kind: str, text: str) -> None:  # noqa: F811
+    parsed = f"from_{kind}(t, 'at TIMESTAMP, _at TIMESTAMP') AS x"
+    settings: dict[str, Any] = {"schema": "t STRING", "select": (parsed,)}
     value = "CAST(coalesce(x.at, x._at) AS STRING)"
     row = json.dumps({"t": text}).encode() + b"\n"
     with pytest.raises(Exception, match="a time without a date"):
         lab.values("json", row, value, **settings)
-    good = b'{"t":"<r><at>2026-01-01 10:30:00</at></r>"}\n'
+    text = "<r><at>2026-01-01 10:30:00</at></r>" if kind == "xml" else '{"at":"2026-01-01 10:30:00"}'
+    good = json.dumps({"t": text}).encode() + b"\n"
     assert lab.values("json", good, value, **settings) == [b"2026-01-01 10:30:00"]

@@ -130,6 +130,10 @@ def test_columns_strings_and_comments_are_no_calls(expression: str) -> None:
         ("id AS user", ["id"], []),
         ("'user'", ["id"], []),
         ("transform(a, user -> upper(user))", ["a"], []),
+        ("zip_with(a, b, (user, i) -> concat(user, i))", ["a", "b"], []),
+        ("inline(a) AS (user, v)", ["a"], []),
+        ("from_json(a, 'x INT')::STRUCT<user: STRING>", ["a"], []),
+        ("concat(upper(user), (a))", ["a"], ["user"]),
     ],
 )
 def test_names_that_spark_takes_for_functions(expression: str, columns: list[str], expected: list[str]) -> None:
