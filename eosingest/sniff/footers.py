@@ -47,7 +47,7 @@ def look(data: Opened, kind: str) -> Found:
             hint="is it cut off? Write it again",
         ) from error
     notes: list[str] = []
-    columns = tuple(Column(field.name, _ddl(field.type, field.name, notes), None) for field in schema)
+    columns = tuple(Column(field.name, _ddl(field.type, field.name, kind, notes), None) for field in schema)
     nanos = kind == "parquet" and any(_has_nanos(field.type) for field in schema)
     if nanos:
         notes.append(
@@ -98,9 +98,9 @@ def _has_nanos(type_: Any) -> bool:
     return any(map(_has_nanos, inner))
 
 
-def _ddl(type_: Any, column: str, notes: list[str]) -> str:
+def _ddl(type_: Any, column: str, kind: str, notes: list[str]) -> str:
     if types.is_dictionary(type_):
-        return _ddl(type_.value_type, column, notes)
+        return _ddl(type_.value_type, column, kind, notes)
     if getattr(type_, "extension_name", "") == "arrow.uuid":
         return "STRING"
     if types.is_decimal(type_):
@@ -110,14 +110,16 @@ def _ddl(type_: Any, column: str, notes: list[str]) -> str:
     if types.is_binary(type_) or types.is_large_binary(type_) or types.is_fixed_size_binary(type_):
         return "BINARY"
     if types.is_timestamp(type_):
+        if kind == "orc":  # whose times are instants, and always nanoseconds to pyarrow
+            return "TIMESTAMP"
         return "BIGINT" if type_.unit == "ns" else "TIMESTAMP" if type_.tz else "TIMESTAMP_NTZ"
     if types.is_struct(type_):
         fields = [type_.field(index) for index in range(type_.num_fields)]
-        return f"STRUCT<{', '.join(f'{quoted(each.name)}: {_ddl(each.type, column, notes)}' for each in fields)}>"
+        return f"STRUCT<{', '.join(f'{quoted(each.name)}: {_ddl(each.type, column, kind, notes)}' for each in fields)}>"
     if types.is_map(type_):
-        return f"MAP<{_ddl(type_.key_type, column, notes)}, {_ddl(type_.item_type, column, notes)}>"
+        return f"MAP<{_ddl(type_.key_type, column, kind, notes)}, {_ddl(type_.item_type, column, kind, notes)}>"
     if types.is_list(type_) or types.is_large_list(type_) or types.is_fixed_size_list(type_):
-        return f"ARRAY<{_ddl(type_.value_type, column, notes)}>"
+        return f"ARRAY<{_ddl(type_.value_type, column, kind, notes)}>"
     for matches, name in _PLAIN:
         if matches(type_):
             return name
