@@ -88,7 +88,8 @@ class Driver:
 
     def _plan_and_send(self) -> RunReport:
         planned = Planning(self._job, self._source, self._launcher, self._observer, self._runtime).run()
-        before, letters = self._job.log.state.records_total, self._letters()
+        state = self._job.log.state
+        before, letters = state.records_total, state.dead_letters(planned.control.dead_letters).count
         if not planned.plan.pending:
             self._complete(planned)
             return self._report(planned.plan, before=before, letters=letters, errors=[])

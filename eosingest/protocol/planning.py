@@ -25,7 +25,7 @@ from eosingest.protocol.audited_source import audited_source
 from eosingest.protocol.driver_contract import Launcher, Proof, Runtime
 from eosingest.protocol.job_lease import OwnedJob
 from eosingest.protocol.offsets import record
-from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS
+from eosingest.protocol.offsets.dead_letters import NO_DEAD_LETTERS, DeadLetterPin
 from eosingest.protocol.offsets.record import Audit, ControlRecord, OffsetRecord, Pinned
 from eosingest.protocol.plan import Plan, left_out, make_plan, notes_of
 from eosingest.protocol.source import Gap, Snapshot, Source
@@ -99,12 +99,12 @@ class Planning:
         for note in (*notes_of(plan, self._source), *left_out(plan), *self._spread(plan)):
             self._observer.note(note)
         audit = self._audit(pinned.topic_id, plan)
-        self._log.mine, dead_letters = self._dead_letters(plan)
+        pin, dead_letters = self._dead_letters(plan)
         tombstones += [record.split_key(settings.job, split) for split in plan.stale]
         for split in plan.stale:
             state.offsets.pop(split, None)
         control, pieces = self._control(pinned, in_force, plan, snapshot)
-        control = replace(control, audit=audit)
+        control = replace(control, audit=audit, dead_letters=pin)
         return Planned(plan, control, tombstones, pieces, accepted, self._sink, dead_letters, corrected)
 
     def _spread(self, plan: Plan) -> tuple[str, ...]:
@@ -222,21 +222,22 @@ class Planning:
             return Audit(start=sink_topic.ends(self._job.admin, self._sink))
         return pins.retired(mine.audit, (offsets[split] for split in plan.stale if split in offsets))
 
-    def _dead_letters(self, plan: Plan) -> tuple[ControlRecord, DeadLetterSettings | None]:
-        """Return our control record with the pin of the dead-letter topic, and the tasks' settings of it.
+    def _dead_letters(self, plan: Plan) -> tuple[DeadLetterPin | None, DeadLetterSettings | None]:
+        """Return the pin of the dead-letter topic, and the tasks' settings of it.
 
-        Where the spec names none, the record keeps its pin: dead letters of earlier runs stay where they are.
+        Where the spec names none, the pin stays: dead letters of earlier runs stay where they are. The pin is committed with
+        the tombstones of stale splits, whose dead letters it counts: a run that fails before keeps the pin that it found.
         """
-        mine, offsets, order = self._log.mine, self._log.state.offsets, self._settings.dead_letters
-        pin = None if self._settings.from_scratch else mine.dead_letters
+        offsets, order = self._log.state.offsets, self._settings.dead_letters
+        pin = None if self._settings.from_scratch else self._log.mine.dead_letters
         if pin is not None:
             pin = pin.retiring(offsets[split].dead for split in plan.stale if split in offsets)
         if order is None:
-            return replace(mine, dead_letters=pin), None
+            return pin, None
         stay = (offset.dead for split, offset in offsets.items() if split not in plan.stale)
         letters = NO_DEAD_LETTERS if pin is None else pin.total(stay)
         pin, found = dead_letter_topic.opened(self._job.admin, order, pin, letters)
-        return replace(mine, dead_letters=pin), dead_letter_topic.settings(order, found, pin, letters)
+        return pin, dead_letter_topic.settings(order, found, pin, letters)
 
     def _control(
         self, pinned: Pinned, in_force: bool, plan: Plan, snapshot: Snapshot

@@ -8,6 +8,7 @@ it finds that its run has ended.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 from eosingest.errors import EosingestError, FatalError, FencedError, InterruptedRunError
@@ -30,6 +31,7 @@ from eosingest.report.progress import Observer
 _TICK_S = 0.1
 _LOOK_EVERY_S = 1.0
 _LOOK_DEADLINE_S = 5.0
+_TOO_MANY_LETTERS = "too-many-dead-letters"
 
 
 class Sending:
@@ -56,6 +58,7 @@ class Sending:
         self._observer = observer
         self._runtime = runtime
         self._began = began
+        self._letters_before = self._log.state.dead_letters(planned.control.dead_letters).count
 
     def run(self) -> list[EosingestError]:
         """Send the planned splits; return the errors that keep the job from being complete.
@@ -192,6 +195,7 @@ class Sending:
             changed=changed,
             half_done=lambda: half_done_items(self._source.splits, state.offsets),
         )
+        errors += self._too_many_letters(errors)
         errors += self._job.lost_topics(self._planned.sink)
         mine = replace(self._log.mine, records_total=state.records_total)
         if errors:
@@ -202,11 +206,19 @@ class Sending:
         fail_point("driver-after-verdict")
         return errors
 
+    def _too_many_letters(self, known: Sequence[EosingestError]) -> list[EosingestError]:
+        """Return the error of too many dead letters, if the job ended before `_watch` found them and no `known` one says so."""
+        dead = self._planned.dead_letters
+        written = self._log.state.dead_letters(self._log.mine.dead_letters).count - self._letters_before
+        if dead is None or written <= dead.left or any(error.code == _TOO_MANY_LETTERS for error in known):
+            return []
+        return [_too_many_letters(dead, written)]
+
 
 def _too_many_letters(dead: DeadLetterSettings, written: int) -> FatalError:
     """Make the error of a run whose tasks together wrote more dead letters than were left."""
     return FatalError(
         f"{written} rows of this run became dead letters in topic {dead.topic}; only {dead.left} of {dead.allowed} were left",
-        code="too-many-dead-letters",
+        code=_TOO_MANY_LETTERS,
         hint="committed records are kept, nothing was sent twice; inspect the dead letters, and raise on_error.max to resume",
     )

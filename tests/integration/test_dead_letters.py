@@ -146,6 +146,17 @@ def test_max_is_the_end_and_raising_it_the_way_on(job: Job) -> None:
 
 
 @pytest.mark.in_turns("one dead-letter topic each")
+def test_all_tasks_together_write_more_than_max(job: Job) -> None:
+    """Breaks when only a job that lasts a second is checked, between its first and its last record."""
+    write(job, tuple(range(10, 13)), most=4)
+    (job.data / "b.jsonl").write_bytes((job.data / "a.jsonl").read_bytes())
+    done = job.run()
+    assert_refused(done, 7, "too-many-dead-letters", "6 rows of this run", "only 4 of 4 were left")
+    assert_done(job.run(), records_sent=0)
+    assert len(letters(job)) == 6 and len(job.records()) == 2 * (_ROWS - 3)
+
+
+@pytest.mark.in_turns("one dead-letter topic each")
 def test_it_may_be_added_behind_a_bad_row(job: Job) -> None:
     """Not a changed spec: it is in no digest (review A10)."""
     write(job, (700,))

@@ -8,17 +8,19 @@ from dataclasses import replace
 
 import pytest
 
-from eosingest.errors import ChangedError, EosingestError, SpecError, TemporaryError
+from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.kafka.ports import OpenTransaction
 from eosingest.protocol.driver import Driver
 from eosingest.protocol.driver_contract import DeadLetterOrder, DriverSettings, Prepared
 from eosingest.protocol.offsets import record, topic
-from eosingest.protocol.offsets.dead_letters import DeadLetterPin
+from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
+from eosingest.protocol.offsets.record import OffsetRecord
+from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.task_contract import TaskSettings
 from eosingest.protocol.verdict import JobResult
 from eosingest.report.model import RunReport
-from tests.support.builders import control_record, driver_settings, pinned
+from tests.support.builders import control_record, driver_settings, offset_record, pinned
 from tests.support.made_up_files import MadeUpFiles
 from tests.support.memory_job import MemoryKafka, Unheard
 from tests.support.memory_kafka.clients import MemoryAdmin
@@ -44,10 +46,14 @@ class World(MemoryKafka):
                 if entry.key == record.control_key(SETTINGS.job):
                     self.told.append(record.ControlRecord.decode(entry.value or b"").state)
 
-    def has_run(self, *, partitions: int, tasks: int = 2, letters: DeadLetterPin | None = None) -> None:
-        """Leave the control record of a run, in an offsets topic that had so many partitions."""
+    def has_run(
+        self, *sent: OffsetRecord, partitions: int, tasks: int = 2, letters: DeadLetterPin | None = None
+    ) -> None:
+        """Leave the control and offset records of a run, in an offsets topic that had so many partitions."""
+        sink = self.cluster.topics.get("sink")
+        topic_id = "" if sink is None else sink.topic_id
         here = pinned(
-            topic="sink", topic_id="", cluster_id="memory", offsets_partitions=partitions, prefix=SETTINGS.prefix
+            topic="sink", topic_id=topic_id, cluster_id="memory", offsets_partitions=partitions, prefix=SETTINGS.prefix
         )
         here = replace(here, offsets_topic_id=self.cluster.topic("offsets").topic_id)
         control = control_record(1, record.RUNNING, tasks_alive=tasks, pinned=here, dead_letters=letters)
@@ -56,11 +62,13 @@ class World(MemoryKafka):
         producer.begin()
         at = topic.partition_of(SETTINGS.job, partitions)
         producer.produce_to_partition("offsets", at, record.control_key(SETTINGS.job), control.encode())
+        for each in sent:
+            producer.produce_to_partition("offsets", at, each.key(SETTINGS.job), each.encode())
         producer.commit()
         self.told.clear()
 
-    def run(self, settings: DriverSettings) -> RunReport:
-        return Driver(settings, self, MadeUpFiles(), _NoSpark(), Unheard(), self.runtime()).run()
+    def run(self, settings: DriverSettings, files: MadeUpFiles | None = None) -> RunReport:
+        return Driver(settings, self, files or MadeUpFiles(), _NoSpark(), Unheard(), self.runtime()).run()
 
 
 class _Admin(MemoryAdmin):
@@ -80,7 +88,7 @@ class _Admin(MemoryAdmin):
 
 class _NoSpark:
     def prepare(self, plan: Plan, schema: str | None, *, same_items: bool, encodings: str) -> Prepared:
-        raise AssertionError("there is nothing to send")
+        raise FatalError("a file is damaged", code="bad-data")
 
     def start(self, settings: TaskSettings) -> None:
         raise AssertionError("there is nothing to send")
@@ -182,3 +190,30 @@ def test_offset_records_of_letters_that_were_deleted(known: bool) -> None:
         return
     with pytest.raises(ChangedError, match="account for 0 dead letters, the control record for 3"):
         world.run(SETTINGS)
+
+
+@pytest.mark.parametrize("from_scratch", [False, True])
+@pytest.mark.parametrize("asked", [True, False], ids=["with on_error", "without it now"])
+def test_a_run_that_fails_before_it_sends_keeps_the_pin_of_the_dead_letters(asked: bool, from_scratch: bool) -> None:
+    """Breaks when every such run retires the letters of a changed file again, or forgets where the letters begin."""
+    world, files = World(5), MadeUpFiles()
+    world.cluster.create_topic("dead", 1, {})
+    letters, pin = DeadLetters(2, 3, 4, 5), DeadLetterPin("dead", "topic-2", (0,))
+    sent = offset_record("a", rows=3, records=1, done=True, read=files.put("a", 100))
+    world.cluster.create_topic("sink", 1, {})
+    world.has_run(replace(sent, dead=letters), partitions=5, letters=pin)
+    producer = world.control_producer("p.a.1.0")
+    producer.init_transactions()
+    producer.begin()
+    producer.produce_to_partition("dead", 0, b"k", b"a letter")
+    producer.commit()
+    files.put("a", 100, mtime_ms=2, content="y")
+    order = DeadLetterOrder("dead", 9) if asked else None
+    settings = replace(SETTINGS, dead_letters=order, on_change="reingest", from_scratch=from_scratch)
+    for _ in range(2):
+        with pytest.raises(FatalError, match="damaged"):
+            world.run(settings, files)
+    state = JobState(SETTINGS.job)
+    state.fold(world.committed("offsets"))
+    assert state.control is not None and state.control.dead_letters == pin
+    assert state.dead_letters(pin) == letters
