@@ -235,9 +235,9 @@ class _Verification:
     def _differing(self, spark: Any, rows: AuditedSource) -> tuple[list[Unit], tuple[str, ...]]:
         """Return the units that do not match their receipts, and findings on those that do by the reader of a run alone.
 
-        Another reader reads first, if the kind has one. Only the reader of a run, which read the sent rows, proves a loss.
+        Other code reads first, if the kind has any. Only the reader of a run, which read the sent rows, proves a loss.
         """
-        schema, other = self._control.schema, spark.other_reader
+        schema, other = self._control.schema, spark.other_code
         found = rows.unlike(spark.read_source(rows.plan, schema, by_other=bool(other)))
         if not other or not found:
             return found, ()

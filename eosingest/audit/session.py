@@ -100,10 +100,16 @@ class SparkAuditor:
         """The name of the reader that is not the run's; "" if there is none (`Scan.audit_reader`)."""
         return self._settings.scan.audit_reader
 
+    @property
+    def other_code(self) -> str:
+        """The words for the code that an audit has of its own (`Scan.for_audit`): `other_reader`, or less; "" if none."""
+        scan = self._settings.scan
+        return scan.audit_reader or ("" if scan.for_audit() is scan else "the other decoder of folders' names")
+
     def read_source(self, plan: Plan, schema: str | None, *, by_other: bool = False) -> dict[SplitId, Totals]:
         """Return count and checksum of the rows of each of the plan's splits, up to the position in its offset record.
 
-        `by_other`: they are read by `other_reader`, otherwise by the reader of a run.
+        `by_other`: they are read by `other_code`, otherwise as by a run.
         """
         source = self._in_thread(lambda: self._prepare_source(plan, schema, by_other=by_other))
         self._before, self._source = self._source, source

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from eosingest.audit.session import SparkAuditor
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.listing.partitions import decoded
 from eosingest.sources.files.reading.audit_lines import decoded_again
@@ -14,8 +17,8 @@ from eosingest.sources.files.reading.files_in_python import FilesInPython
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.source import FileSource
-from eosingest.spark.python_scan import planned_splits
-from tests.support.reading.lab import Asked, settings_of
+from eosingest.spark.python_scan import PythonScan, planned_splits
+from tests.support.reading.lab import Asked, scan_of, settings_of
 from tests.support.reading.table_rows import FOLDERS
 
 
@@ -44,3 +47,14 @@ def test_an_audit_finds_what_a_run_decodes_wrong(tmp_path: Path, format: str, ki
 @pytest.mark.parametrize("text", [name.partition("=")[2] for name in FOLDERS.values()])
 def test_both_decoders_agree(text: str) -> None:
     assert decoded(text) == decoded_again(text)
+
+
+@pytest.mark.parametrize(("format", "words"), [("orc", "folders' names"), ("json", "module"), ("topic", "")])
+def test_every_format_is_audited_by_other_code(format: str, words: str) -> None:
+    """Breaks when an audit reads a format as a run does, because only the decoder of folders is another one."""
+    settings = settings_of(Asked("json", {}, "k", schema="n INT"))
+    topic = PythonScan(settings, reader=None, columns={})  # type: ignore[arg-type]
+    scan = topic if format == "topic" else scan_of(replace(settings, format=format))
+    session = object.__new__(SparkAuditor)
+    session._settings = SimpleNamespace(scan=scan)  # type: ignore[assignment]
+    assert bool(session.other_code) is bool(words) and words in session.other_code

@@ -10,10 +10,11 @@ import pytest
 
 from eosingest.errors import ChangedError, FatalError
 from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.reading import inferring_scan
 from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.source import FileSource
 from tests.reading.test_parquet_orc_types import packed
-from tests.support.reading.lab import Lab, lab, scan_of  # noqa: F401 - a fixture
+from tests.support.reading.lab import Asked, Lab, lab, scan_of, settings_of  # noqa: F401 - a fixture
 from tests.support.reading.table_avro import column, record
 from tests.support.reading.table_avro import packed as avro
 
@@ -104,6 +105,18 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
         assert caught.value.code == "schema-outgrown"
         assert (f'schema = "{both}"' if both else "a separate job") in caught.value.hint
         assert "until the job is complete" in caught.value.hint
+
+
+def test_texts_alone_need_no_inference(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Breaks when `inferSchema = false` is limited to files that are small enough to be read twice."""
+    monkeypatch.setattr(inferring_scan, "_INFERENCE_MAX_BYTES", 0)
+    (tmp_path / "a.csv").write_bytes(b"n,s\n1,x\n")
+    source = FileSource(format="csv", paths=["."], directory=tmp_path, root=None, min_age_s=0)
+    plan = make_plan(source, {}, 1 << 20, source.plan())
+    settings = settings_of(Asked("csv", {}, "n", options={**_HEADER, "inferSchema": "false"}))
+    scan_of(settings).check_pinned_schema(lab.spark, plan, "n STRING, s STRING")
+    with pytest.raises(ChangedError, match="s STRING is new"):
+        scan_of(settings).check_pinned_schema(lab.spark, plan, "n STRING")
 
 
 @pytest.mark.slow

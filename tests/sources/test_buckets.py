@@ -20,10 +20,14 @@ from eosingest.app.settings import source_of
 from eosingest.cli.init import _spec_text
 from eosingest.errors import ChangedError, EosingestError, FatalError, SpecError, TemporaryError
 from eosingest.host.interruption import never
+from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.listing import s3_places
 from eosingest.sources.files.listing.s3_places import S3Places
+from eosingest.sources.files.reading.folder_columns import FolderColumns
+from eosingest.sources.files.reading.value_reader import ValueReader
 from eosingest.sources.files.source import FileSource
 from eosingest.sources.files.storage.s3 import S3Storage
+from eosingest.spark.python_scan import planned_splits
 from eosingest.spec import load
 from tests.sources.conftest import made_subject
 from tests.support.s3proxy import ACCESS_KEY, SECRET_KEY, Store
@@ -199,6 +203,8 @@ def test_a_listing_of_several_pages(store: Store, subject: TextInBucket, monkeyp
     names = [f"s3://{subject.bucket}/pages/003.csv", f"s3://{subject.bucket}/pages/024.csv"]
     assert found.changed(listing.items) == names
     assert found.missing([item.name for item in listing.items]) == names[1:]
+    gone = [f"s3://{subject.bucket}-gone/{number}" for number in range(2)]
+    assert found.missing(gone) == gone, "there is no such bucket any more"
 
 
 # ---- what a store refuses ------------------------------------------------------------------------------------------
@@ -264,6 +270,18 @@ def test_an_object_that_changes_while_its_etag_is_proven(store: Store, subject: 
     objects.overwrite()
     with pytest.raises(ChangedError):
         listed._places.unchanged(again.items[0], [before.versions[item.name]])
+
+
+def test_an_object_whose_bytes_are_not_read_is_requested(store: Store, subject: TextInBucket) -> None:
+    """Breaks when the row of binaryFile without `content` is that of an object that is gone."""
+    listed = source(store, f"s3://{subject.bucket}/data", format="binaryFile")
+    plan = make_plan(listed, {}, 1 << 20, listed.plan())
+    reader = ValueReader(None, FolderColumns())
+    split = planned_splits(plan)[0]
+    assert [len(batch) for batch in reader.read(split, None)] == [1]
+    Objects(subject).overwrite()
+    with pytest.raises(ChangedError):
+        list(reader.read(split, None))
 
 
 # ---- init --from ---------------------------------------------------------------------------------------------------

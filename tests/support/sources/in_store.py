@@ -84,4 +84,4 @@ def lines_of(*paths: str, **more: Any) -> FileSource:
         "min_age_s": 0,
         "refuse_empty": True,
     }
-    return FileSource(paths=paths, **plain, **more)
+    return FileSource(paths=paths, **{**plain, **more})

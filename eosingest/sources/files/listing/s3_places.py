@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from eosingest.errors import FatalError, SpecError
@@ -70,9 +71,10 @@ class S3Places(StorePlaces):
         listed, wanted = dict[str, Status](), set(paths)
         for bucket in sorted({parted(path)[0] for path in paths}):
             prefix = _common_beginning([key for of, key in map(parted, paths) if of == bucket])
-            for path, status in objects(self.storage, bucket, prefix, self._check):
-                if path in wanted:
-                    listed[path] = status
+            with suppress(NotAsListedError):  # there is no such bucket any more
+                for path, status in objects(self.storage, bucket, prefix, self._check):
+                    if path in wanted:
+                        listed[path] = status
         return listed
 
 

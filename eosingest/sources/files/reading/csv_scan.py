@@ -49,9 +49,10 @@ class CsvScan(InferringScan):
         """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
         if self.read.schema is not None:
             return
-        self.refuse_to_infer_again(plan)
+        if self._infers_types:
+            self.refuse_to_infer_again(plan)
         names, before = self._names(plan), from_ddl(pinned)
-        by_file = self._kinds(spark, plan, names)
+        by_file = self._kinds(spark, plan, names) if self._infers_types else {}
         known = {each.name: each.dataType for each in before.fields}
 
         def struct(kinds: Sequence[Kind | None]) -> StructType:
@@ -167,11 +168,15 @@ class CsvScan(InferringScan):
     def _inferred(self, spark: SparkSession, plan: Plan) -> StructType:
         """Return the columns with the types of all their texts. Raises SpecError if that would read too much."""
         names = self._names(plan)
-        if self.read.options.get("inferSchema", "true").lower() == "false":
+        if not self._infers_types:
             return StructType([StructField(name, StringType()) for name in names])
         self.refuse_to_infer(plan, lambda split: _struct(names, self._types(names).of(split, blocks=1)))
         found = self._kinds(spark, plan, names)
         return _struct(names, csv_schema.merged(found.values(), len(names)))
+
+    @property
+    def _infers_types(self) -> bool:
+        return self.read.options.get("inferSchema", "true").lower() != "false"
 
     def _kinds(self, spark: SparkSession, plan: Plan, names: Sequence[str]) -> dict[str, tuple[Kind | None, ...]]:
         """Return the kinds of the columns of each pending file, read by tasks."""

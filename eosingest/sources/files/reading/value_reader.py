@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from eosingest.protocol.offsets.record import OffsetRecord
 from eosingest.sources.files.bytes import codecs
+from eosingest.sources.files.listing.errors import while_sent
 from eosingest.sources.files.listing.names import hadoop_text
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
@@ -44,6 +45,8 @@ class ValueReader:
 
     def _content(self, file: SourceFile, opened: BufferedReader) -> Mapping[str, pa.Array[Any]]:
         if self.content is None:
+            if not file.storage.is_as_listed(file):  # an object is requested by its reads alone
+                raise while_sent(file)
             return {}
         if self.content == CONTENT:
             return {CONTENT: _one(opened.read())}
