@@ -245,16 +245,16 @@ def _has_rows_of(items: Sequence[str], plan: Plan, state: JobState) -> bool:
 
 def _changed_while_read(names: Sequence[str], wording: Wording, *, in_part: bool) -> ChangedError:
     """Make the error for items that changed. `in_part`: rows of them are committed."""
+    hint = "nothing of it was sent; run again"
+    if in_part and not wording.later:  # of such a kind no item is sent twice
+        hint = f"committed records are kept; run again: the next plan says what the {wording.item} has lost"
+    elif in_part:
+        hint = (
+            "some of its rows may have been sent: the topic may hold neither its old nor its new content."
+            f' Restore the {wording.item}, or send it again as a whole with source.on_change = "reingest"'
+        )
     waits = f"; {wording.later} waits for writers" if wording.later else ""
-    hint = (
-        "some of its rows may have been sent: the topic may hold neither its old nor its new content."
-        f' Restore the {wording.item}, or send it again as a whole with source.on_change = "reingest"'
-    )
-    return ChangedError(
-        f"{_listed(names)}: changed while it was read",
-        code=_CHANGED,
-        hint=f"{hint if in_part else 'nothing of it was sent; run again'}{waits}",
-    )
+    return ChangedError(f"{_listed(names)}: changed while it was read", code=_CHANGED, hint=f"{hint}{waits}")
 
 
 def _listed(items: Sequence[str], separator: str = ", ") -> str:

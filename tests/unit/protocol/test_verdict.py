@@ -227,7 +227,8 @@ def errors(
 ) -> list[EosingestError]:
     arguments: dict[str, Any] = {"signal_number": None, "changed": (), "tasks": len(outcomes) or 1, **more}
     half_done = partial(half_done_items, MadeUpFiles.splits, state.offsets)
-    return errors_of(plan_of(), state, JobResult(outcomes, error), half_done=half_done, **arguments)
+    plan = arguments.pop("plan", plan_of())
+    return errors_of(plan, state, JobResult(outcomes, error), half_done=half_done, **arguments)
 
 
 ALL_DONE = job_state(*(offset(start, 1, done=True) for _, start in SPLITS))
@@ -319,6 +320,9 @@ def test_the_spark_job_says_so_of_a_file_that_changed() -> None:
     (error,) = errors(HALF, error=said, changed=["a"])
     assert "a: changed while it was read" in error.message and "reingest" in error.hint
     assert "nothing of it was sent; run again" in errors(job_state(), error=said, changed=["a"])[0].hint
+    range_ = replace(plan_of(), wording=replace(plan_of().wording, item="range", later=""))
+    (of_range,) = errors(HALF, error=said, changed=["a"], plan=range_)
+    assert of_range.hint == "committed records are kept; run again: the next plan says what the range has lost"
     assert [each.message for each in errors(HALF, error=said, changed=["b"])] == [
         said.message,
         "b: changed while it was read",

@@ -44,7 +44,6 @@ class XmlScan(FilesInPython):
     ) -> PythonRows:
         """See `PythonScan.frame`. Raises SpecError if Spark reads other columns from the spec's schema, or none."""
         given = self._given()
-        refuse_our_names("source.schema", [field.name for field in given])
         with naming("source.schema"):
             of_spark = from_ddl(self.read.schema or "")
         if of_spark != from_ddl(", ".join(field.ddl for field in given)):
@@ -78,4 +77,6 @@ class XmlScan(FilesInPython):
         return XmlReader(settings, FolderColumns(folders, self.decode))
 
     def _given(self) -> tuple[Field, ...]:
-        return parse(self.read.schema or "")
+        given = parse(self.read.schema or "")
+        refuse_our_names("source.schema", [field.name for field in given])
+        return given
