@@ -37,12 +37,16 @@ class JsonSchemaCheck:
         if data is None:
             return None
         try:
-            value = json.loads(data[PREFIX_BYTES:], parse_constant=_refuse, object_pairs_hook=_each_once)
-        except ValueError as error:
+            text = data[PREFIX_BYTES:].decode()
+            value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_each_once)
+        except (ValueError, RecursionError) as error:
             return f"it is not JSON: {error}"
-        if self._validator.is_valid(value):
-            return None
-        first = next(iter(self._validator.iter_errors(value)))
+        try:
+            if self._validator.is_valid(value):
+                return None
+            first = next(iter(self._validator.iter_errors(value)))
+        except (ValueError, RecursionError) as error:  # half a surrogate pair, too deep
+            return f"it cannot be compared with the schema: {error}"
         place = ".".join(str(part) for part in first.instance_path)
         return f"{place}: {first.message}" if place else str(first.message)
 

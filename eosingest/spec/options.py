@@ -121,6 +121,12 @@ _OWNED = {
     "spark.sql.orc.*": "eosingest reads ORC, and not Spark: see source.options and source.schema",
     "spark.hadoop.orc.*": "eosingest reads ORC, and not Spark: see source.options and source.schema",
     "spark.sql.avro.datetimeRebaseModeInRead": "eosingest reads Avro, and not Spark: see source.options",
+    **dict.fromkeys(
+        ("spark.sql.legacy.parquet.datetimeRebaseModeInRead", "spark.sql.legacy.parquet.int96RebaseModeInRead"),
+        "eosingest reads Parquet, and not Spark: see source.options",
+    ),
+    "spark.sql.legacy.avro.*": "eosingest reads Avro, and not Spark: see source.options",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "the columns of k=v folders are strings: see source.schema",
     "spark.sql.avro.filterPushdown.*": "eosingest reads Avro, and not Spark; leave it out",
     "spark.hadoop.avro.mapred.*": "eosingest reads Avro, and not Spark; leave it out",
     "spark.sql.columnNameOfCorruptRecord": "corrupt rows always end the run with file, split and row named",

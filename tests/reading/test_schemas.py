@@ -8,11 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from eosingest.errors import ChangedError, FatalError
+from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.reading import inferring_scan
+from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.read_settings import ReadSettings
+from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.source import FileSource
+from eosingest.spark.python_scan import planned_splits
 from tests.reading.test_parquet_orc_types import packed
 from tests.support.reading.lab import Asked, Lab, lab, scan_of, settings_of  # noqa: F401 - a fixture
 from tests.support.reading.table_avro import column, record
@@ -105,6 +108,25 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
         assert caught.value.code == "schema-outgrown"
         assert (f'schema = "{both}"' if both else "a separate job") in caught.value.hint
         assert "until the job is complete" in caught.value.hint
+
+
+@pytest.mark.parametrize(("header", "schema"), [(b"a,a,a0", None), (b"a,A", "a STRING, A STRING")])
+def test_two_columns_of_one_name(lab: Lab, header: bytes, schema: str | None) -> None:  # noqa: F811
+    with pytest.raises(SpecError, match="there are two columns a") as caught:
+        lab.values("csv", header + b"\n1,2,3\n", options=_HEADER, schema=schema)
+    assert caught.value.code == "column-twice"
+
+
+@pytest.mark.parametrize("document", ["{'s':'a'}", '[{"s":"a"} {"s":"b"}]', " \n"])
+def test_a_document_that_is_not_inspected(tmp_path: Path, document: str) -> None:
+    """Breaks when what the inspection refuses is sent without it."""
+    (tmp_path / "a.json").write_text(document)
+    source = FileSource(format="json", paths=["."], directory=tmp_path, root=None, min_age_s=0)
+    (split,) = planned_splits(make_plan(source, {}, 1 << 20, source.plan()))
+    with pytest.raises(FatalError, match=r"document|after|Expecting|element"):
+        list(
+            JsonReader(from_ddl("s STRING"), JsonSettings.of({"multiLine": "true"}), names_once=True).read(split, None)
+        )
 
 
 def test_texts_alone_need_no_inference(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

@@ -104,6 +104,15 @@ def test_csv(tmp_path: Path, options: dict[str, str]) -> None:
         assert found[0] == found[1] and len(found[0]) > 10, number
 
 
+def test_a_name_twice_without_inspection(tmp_path: Path) -> None:
+    """Breaks when the audit has a row of a line that a run calls corrupt."""
+    schema, settings = from_ddl("s STRING"), JsonSettings.of({})
+    data = b'{"s":"a","s":"b"}\n{"s":"c"}\n'
+    readers = [kind(schema, settings, names_once=True) for kind in (JsonReader, AuditJsonReader)]
+    run, audit = (read(each, tmp_path, data, "json", 1 << 20, {}) for each in readers)
+    assert run == audit and [bad for _, bad in run] == [True, False]
+
+
 @pytest.mark.parametrize(
     "options", [{"multiLine": "true"}, {"lineSep": "\n"}, {"escape": "\\"}, {"nullValue": "-"}, {"sep": "||"}]
 )

@@ -55,6 +55,11 @@ def test_what_fits(value: Any) -> None:
         (b'"\xff"', "it is not JSON"),
         (b"", "it is not JSON"),
         (b'{"id": "secret", "id": 1}', "it is not JSON: id appears twice"),
+        ('{"id":1}'.encode("utf-16"), "it is not JSON: 'utf-8' codec"),
+        (b'\xef\xbb\xbf{"id":1}', "it is not JSON"),
+        (b"[" * 100_000, "it is not JSON"),
+        (b'{"id":1,"more":' + b"[" * 900 + b"]" * 900 + b"}", "it cannot be compared with the schema"),
+        (b'{"id":1,"\\ud800":1}', "it cannot be compared with the schema"),
     ],
 )
 def test_what_does_not_fit_is_told_without_values(value: Any, reason: str) -> None:

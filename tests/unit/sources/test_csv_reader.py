@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,8 +22,11 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from eosingest.errors import FatalError
 from eosingest.protocol.plan import make_plan
+from eosingest.sources.files.formats.csv_header import first_row
 from eosingest.sources.files.formats.csv_rows import Dialect
+from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.csv_columns import CsvColumns, Rows, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, merged
@@ -77,6 +81,27 @@ def test_both_parsers_read_the_same(options: dict[str, str]) -> None:
         assert [each.to_pylist() for each in (*by_block[0], by_block[1])] == [
             each.to_pylist() for each in (*by_row[0], by_row[1])
         ], lines
+
+
+@pytest.mark.parametrize("size", [1 << 20, 3])
+def test_only_the_mark_of_the_file_is_removed(tmp_path: Path, size: int) -> None:
+    """pyarrow removes one from every block: it is part of the first field wherever it is not at the start of the file."""
+    data = "\ufeffa,\ufeffb\n\ufeffc,d\n\ufeff\ufeffe,f\n".encode()
+    rows = read(tmp_path / "in", data, {}, {"a": StringType(), "b": StringType()}, size)
+    assert [row["a"] for row in rows] == ["a", "\ufeffc", "\ufeff\ufeffe"] and rows[0]["b"] == "\ufeffb"
+
+
+def test_a_field_that_does_not_end_ends_the_read_of_a_file_that_is_not_inspected(tmp_path: Path) -> None:
+    """Breaks when the lines after it are sent as rows: the inspection would have refused them."""
+    (tmp_path / "a").write_bytes(b'1,"x\n2,y"\n3,z\n')
+    columns = replace(columns_of({}, {"a": StringType(), "b": StringType()}), inspected=False)
+    (split,) = splits_of(tmp_path, {})
+    with pytest.raises(FatalError, match="a quoted field does not end in its line"):
+        list(CsvReader({}, columns).read(split, None))
+    (tmp_path / "a").write_bytes(b'"b"x,a\n1,x\n')
+    (split,) = splits_of(tmp_path, {})
+    with pytest.raises(FatalError, match=r"its first row: .*not escaped"):
+        first_row(as_file(split.item), {"header": "true"}, inspected=False)
 
 
 def test_regular_rows_are_not_parsed_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +186,7 @@ def test_corrupt_rows_of_bare_columns(tmp_path: Path) -> None:
         (["-9007199254740993", "0.5", " 1"], StringType()),
         (["9007199254740992", "1e3", "NaN", "0" * 20 + "7"], DoubleType()),
         (["9" * 40, "1"], StringType()),
+        (["9" * 5_000], StringType()),
         (["1", "1d"], StringType()),
         (["1", "true"], StringType()),
         (["2020-01-02", "2020-1-3"], DateType()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from eosingest.sources.files.bytes.text_blocks import Layout
 from eosingest.sources.files.formats.options import (
     canonical_options,
     meaningful_options,
@@ -49,6 +50,9 @@ def test_options_that_break_the_splits_are_refused_in_every_format(format_: str,
         ("json", "encoding", "UTF-16", "UTF-16LE or UTF-16BE"),
         ("json", "encoding", "EUC-JP", "iconv"),
         ("csv", "lineSep", "\r\n", None),
+        ("json", "samplingRatio", "0.5", None),
+        ("json", "samplingRatio", "0", "above 0"),
+        ("json", "samplingRatio", "5", "above 0"),
         ("csv", "lineSep", "\r", "must be"),
         ("csv", "sep", "||", "one character"),
         ("csv", "sep", "\\t", None),
@@ -148,3 +152,16 @@ def test_meaningful_options_fold_names_and_drop_what_a_schema_makes_idle() -> No
 def test_options_of_xml(options: dict[str, str], name: str, expected: str | None) -> None:
     found = _options("xml", True, **options)
     assert (found == {}) if expected is None else (expected in found[name]), found
+
+
+@pytest.mark.parametrize("encoding", ["Shift_JIS", "GBK"])
+@pytest.mark.parametrize(("separator", "is_refused"), [("|", True), ("~", True), ("\n", False), (";", False)])
+def test_a_line_end_that_may_be_half_of_a_character(encoding: str, separator: str, is_refused: bool) -> None:
+    """Breaks when a line is cut inside of ポ (83 7C), so that values depend on the splits."""
+    for format_ in ("csv", "json"):
+        assert ("encoding" in _options(format_, encoding=encoding, lineSep=separator)) is is_refused
+
+
+@pytest.mark.parametrize("encoding", ["UTF_16LE", "utf_16_le", "UTF-16LE"])
+def test_an_encoding_is_known_by_every_name(encoding: str) -> None:
+    assert Layout(encoding, "\n").width == 2

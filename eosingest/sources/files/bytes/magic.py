@@ -63,6 +63,10 @@ _BEGINS = {
     "bzip2": re.compile(rb"BZh"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd|" + _SKIPPABLE),
     "lz4": re.compile(rb"\x04\x22\x4d\x18|" + _SKIPPABLE),
+    # The header of zlib: method 8, and a check of both bytes (RFC 1950).
+    "deflate": re.compile(
+        b"|".join(re.escape(bytes((a, b))) for a in range(8, 128, 16) for b in range(256) if (a * 256 + b) % 31 == 0)
+    ),
 }
 
 

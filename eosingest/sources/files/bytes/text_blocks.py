@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 _LF = 10
-_UTF_8_MARK = b"\xef\xbb\xbf"
+UTF_8_MARK = b"\xef\xbb\xbf"
 _LONGEST = 256 << 20
 _WIDTHS = {"utf-16": 2, "utf-32": 4}
 
@@ -63,7 +63,8 @@ class Layout:
     @property
     def width(self) -> int:
         """The bytes in a code unit of the encoding."""
-        return next((width for name, width in _WIDTHS.items() if self.encoding.lower().startswith(name)), 1)
+        encoding = codecs.lookup(self.encoding).name
+        return next((width for name, width in _WIDTHS.items() if encoding.startswith(name)), 1)
 
     def lines(self, text: str) -> list[str]:
         """Return the lines of a block's text, without their ends."""
@@ -124,7 +125,7 @@ def blocks(pieces: Iterable[bytes], layout: Layout, *, from_start: bool = True) 
     line, offset, rest, began = 1, 0, b"", not from_start
     for piece in pieces:
         data = rest + piece
-        if not began and len(data) < len(_UTF_8_MARK):
+        if not began and len(data) < len(UTF_8_MARK):
             rest = data
             continue
         if not began:
@@ -157,9 +158,9 @@ def zero_byte(line: int | None = None) -> BadTextError:
 
 def _without_mark(data: bytes, layout: Layout) -> tuple[bytes, int]:
     """Remove UTF-8's byte order mark, as Hadoop does; refuse any mark in UTF-16 or UTF-32, where it would become data."""
-    if data.startswith(_UTF_8_MARK) and layout.width == 1:
-        return data[len(_UTF_8_MARK) :], len(_UTF_8_MARK)
-    if layout.width > 1 and data.startswith((_UTF_8_MARK, "\ufeff".encode(layout.encoding))):
+    if data.startswith(UTF_8_MARK) and layout.width == 1:
+        return data[len(UTF_8_MARK) :], len(UTF_8_MARK)
+    if layout.width > 1 and data.startswith((UTF_8_MARK, "\ufeff".encode(layout.encoding))):
         raise BadTextError(
             "a byte order mark, which would become part of the first field", line=1, hint=_to_utf_8(layout)
         )

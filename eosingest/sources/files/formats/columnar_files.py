@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from eosingest.sources.files.formats.entry import ANY_TEXT, BOOLEAN, FileFormat
+from eosingest.sources.files.formats.entry import BOOLEAN, REBASE_MODE, FileFormat
 
 PARQUET = FileFormat(
     name="parquet",
     schema_note="that of the files",
-    options={"mergeSchema": BOOLEAN, "datetimeRebaseMode": ANY_TEXT, "int96RebaseMode": ANY_TEXT},
+    options={"mergeSchema": BOOLEAN, "datetimeRebaseMode": REBASE_MODE, "int96RebaseMode": REBASE_MODE},
     defaults={"mergeSchema": "true"},  # eosingest's default without a schema
     is_compressed_inside=True,
     has_footers=True,

@@ -30,11 +30,13 @@ def names_of(header: Sequence[str | None], null: str = "", *, case_sensitive: bo
     ]
 
 
-def first_row(file: SourceFile, options: Mapping[str, str], split_size: int | None = None) -> list[str | None] | None:
-    """Return the fields of a file's first row, its header if it has one; None if it has no row, or is damaged there.
+def first_row(
+    file: SourceFile, options: Mapping[str, str], split_size: int | None = None, *, inspected: bool = True
+) -> list[str | None] | None:
+    """Return the fields of a file's first row, its header if it has one; None if it has no row.
 
-    Raises FatalError if the file is cut at `split_size` bytes, and the row begins later: it would be sent as a row. Raises the
-    errors of `inspection.opened_to_check`.
+    Raises FatalError if the file is cut at `split_size` bytes, and the row begins later: it would be sent as a row. A file that
+    is damaged there is None if it is `inspected`, else a FatalError. Raises the errors of `inspection.opened_to_check`.
     """
     dialect = Dialect.of(options)
     try:
@@ -47,8 +49,14 @@ def first_row(file: SourceFile, options: Mapping[str, str], split_size: int | No
                     hint="nothing of this run was sent; take the lines before it out, or set source.split_size above it",
                 )
             return None if row is None else dialect.fields(row)
-    except (BadTextError, codecs.DamagedError):
-        return None  # the inspection reports it
+    except (BadTextError, codecs.DamagedError) as bad:
+        if inspected:
+            return None  # the inspection reports it
+        raise FatalError(
+            f"{file.name}: its first row: {bad.message}",
+            code="bad-data",
+            hint=f"nothing of this run was sent; {bad.hint}",
+        ) from bad
 
 
 def _rows(pieces: Iterator[bytes], options: Mapping[str, str], dialect: Dialect) -> Iterator[tuple[int, str]]:

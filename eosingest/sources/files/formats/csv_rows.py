@@ -22,6 +22,10 @@ _LF = 10
 _WAY_OUT = "where records go over several lines, set source.options.multiLine = true, or write each in one"
 
 
+class UnclosedFieldError(BadTextError):
+    """A quoted field does not end in its line."""
+
+
 @dataclass(frozen=True)
 class Dialect:
     """The options that define rows and fields; an empty character means none."""
@@ -102,7 +106,7 @@ class Dialect:
         at = body.end()
         if at == len(row):
             hint = f"{_WAY_OUT}{or_another_escape(self)}"
-            raise BadTextError(f"a quoted field does not end in its line: {shown(row, start)}", hint=hint)
+            raise UnclosedFieldError(f"a quoted field does not end in its line: {shown(row, start)}", hint=hint)
         behind = self._patterns.behind.match(row, at)
         if behind is not None:
             return self._patterns.special.sub(r"\1", body[1]), behind.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Mapping
 
 from eosingest.sources.files.formats.entry import Refusals
@@ -15,6 +16,7 @@ _ONE_BYTE = (
 )
 ENCODINGS = frozenset(("utf-8", "ascii", *_ONE_BYTE, "shift_jis", "gbk", "gb2312", "euc_kr"))
 WIDE = frozenset(("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"))
+_TWO_BYTES, _ASCII_IN_PAIRS = ("shift_jis", "gbk"), re.compile(r"[@-~]")  # the second byte may be one of ASCII
 _ICONV = "write the files as UTF-8: iconv -f … -t UTF-8"
 
 
@@ -33,5 +35,7 @@ def refused_encoding(options: Mapping[str, str], *, whole: bool = False) -> Refu
         yield name, f"{why}, so say the order of bytes: {wide}LE or {wide}BE"
     elif encoding in WIDE and "linesep" not in options and not whole:
         yield name, 'a line would be cut in the middle of its end; say where lines end: lineSep = "\\n"'
+    elif encoding in _TWO_BYTES and _ASCII_IN_PAIRS.search(options.get("linesep", "")):
+        yield name, f"its characters of two bytes may contain lineSep; {_ICONV}"
     elif encoding not in ENCODINGS | WIDE:
         yield name, f"not an encoding that is known to be read exactly; {_ICONV}"

@@ -65,6 +65,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
         groups.add(group)
         open_number = found in ("[0-9]{1,2}", "[0-9]{1,4}")
         made += f"(?P<{group}>{found})"
+    for one, other in (("year", "year2"), ("month", "name"), ("hour", "hour12")):
+        if {one, other} <= groups:
+            raise BadPatternError(f"it has the {one} twice, in different ways")
     if ("hour12" in groups) != ("half" in groups):
         raise BadPatternError("'h' and 'a' belong together; 'H' is the hour of 24")
     try:
@@ -90,6 +93,8 @@ def days(found: re.Match[str]) -> int:
     month = int(part.get("month") or 1)
     if part.get("name"):
         month = next(number for number, name in enumerate(_MONTHS, 1) if name[:3].lower() == part["name"][:3].lower())
+    microseconds(found, of_day=True)  # raises for a time of day, or a zone, that there is none of
+    _offset_us(part.get("zone"))
     try:
         return datetime.date(year, month, int(part.get("day") or 1)).toordinal() - _EPOCH
     except ValueError as error:

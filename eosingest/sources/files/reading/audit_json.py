@@ -83,6 +83,7 @@ class AuditJsonReader:
     schema: StructType
     settings: JsonSettings
     folders: FolderColumns = field(default_factory=FolderColumns)
+    names_once: bool = False
 
     @staticmethod
     def takes(settings: JsonSettings) -> bool:
@@ -98,7 +99,7 @@ class AuditJsonReader:
         """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
         values = self.folders.of(file)
-        rows = JsonRows(self.schema, self.settings)
+        rows = JsonRows(self.schema, self.settings, names_once=self.names_once)
         for lines in lines_again(file, cut, self.settings.layout.end):
             batch = rows.batch(lines)
             if len(batch):
@@ -108,7 +109,9 @@ class AuditJsonReader:
 class JsonRows:
     """Makes rows of a schema of lines."""
 
-    def __init__(self, schema: StructType, settings: JsonSettings) -> None:
+    def __init__(self, schema: StructType, settings: JsonSettings, *, names_once: bool = False) -> None:
+        """`names_once`: a row in which an object has a name twice is corrupt."""
+        self._names_once = names_once
         self._schema = schema
         self._settings = settings
         self._types = arrow_schema(schema)
@@ -124,6 +127,7 @@ class JsonRows:
             for found in self._found(line):
                 self._is_bad = False
                 try:
+                    self._refuse_twice(line)
                     given = _of(dict, found)
                     rows.append([_taken(take, given.get(name)) for name, take in self._takes])
                 except (ValueError, RecursionError):
@@ -131,6 +135,16 @@ class JsonRows:
                     self._is_bad = True
                 corrupt.append(line if self._is_bad else None)
         return batch_of(self._types, rows, corrupt)
+
+    def _refuse_twice(self, line: bytes) -> None:
+        """Raise ValueError if names are to be there once, and one is there twice."""
+        try:
+            if self._names_once:
+                parsed(line.decode(errors="replace"), ONCE)
+        except NameTwiceError as error:
+            raise ValueError from error
+        except (ValueError, RecursionError):
+            pass  # of single quotes and the like; judged elsewhere
 
     def why(self, line: bytes) -> str:
         """Return why the text of a row is a corrupt row; "" where it is none."""

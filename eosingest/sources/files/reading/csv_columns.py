@@ -20,8 +20,8 @@ import pyarrow.compute
 import pyarrow.csv
 from pyspark.sql.types import BinaryType
 
-from eosingest.sources.files.bytes.text_blocks import BadTextError, is_utf_8
-from eosingest.sources.files.formats.csv_rows import BLANKS, Dialect, irregular_lines, lines_with
+from eosingest.sources.files.bytes.text_blocks import UTF_8_MARK, BadTextError, is_utf_8
+from eosingest.sources.files.formats.csv_rows import BLANKS, Dialect, UnclosedFieldError, irregular_lines, lines_with
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.typed_text import JAVA_NUMBERS, TextType
 
@@ -59,7 +59,10 @@ class Texts:
 
 @dataclass(frozen=True)
 class CsvColumns:
-    """The columns to read of rows with `width` fields: names, places and types. `null` is `nullValue`, `empty` `emptyValue`."""
+    """The columns to read of rows with `width` fields: names, places and types. `null` is `nullValue`, `empty` `emptyValue`.
+
+    `inspected`: a quoted field that does not end in its line is a corrupt row, for previews; otherwise it ends the read.
+    """
 
     dialect: Dialect
     width: int
@@ -68,6 +71,7 @@ class CsvColumns:
     types: tuple[TextType, ...]
     null: str = ""
     empty: str = ""
+    inspected: bool = True
 
     def narrowed(self, names: frozenset[str]) -> CsvColumns:
         """Return only the columns with these names."""
@@ -174,6 +178,10 @@ class CsvColumns:
             ignore_empty_lines=True,
             invalid_row_handler=skip,
         )
+        if data.startswith(
+            UTF_8_MARK
+        ):  # pyarrow removes one from every buffer, and this one belongs to the first field
+            data = UTF_8_MARK + data
         try:
             table = _CSV.read_csv(pa.BufferReader(data), self._read_options(len(data)), parse, self._convert_options())
         except pa.ArrowInvalid as error:
@@ -226,7 +234,9 @@ class CsvColumns:
         for at, row in enumerate(rows):
             try:
                 fields = self.dialect.fields(row)
-            except BadTextError:
+            except BadTextError as error:
+                if isinstance(error, UnclosedFieldError) and not self.inspected:
+                    raise  # the lines after it are no rows either
                 fields = []
             if len(fields) != self.width:
                 bad.append(at)

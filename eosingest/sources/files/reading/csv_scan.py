@@ -5,6 +5,7 @@ source.schema, the pinned schema, or the types of all texts (csv_schema.py) â”€â
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -84,6 +85,7 @@ class CsvScan(InferringScan):
         with naming("source.schema"):
             given = from_ddl(ddl)
         refuse_our_names("source.schema", given.names)
+        self._refuse_twice("source.schema", given.names)
         for each in given.fields:
             try:
                 arrow_type(_plain(each.dataType))
@@ -122,6 +124,7 @@ class CsvScan(InferringScan):
             text_types(options, [each.dataType for each in fields]),
             options.get("nullValue", ""),
             options.get("emptyValue", ""),
+            inspected=self.read.inspects,
         )
 
     # ---- headers -----------------------------------------------------------------------------------------------------
@@ -135,7 +138,7 @@ class CsvScan(InferringScan):
         wanted = [*map(fold, names)]
 
         found, files = [], tuple(pending_files(plan))
-        headers = _first_rows(files, tuple(self.read.options.items()), plan.split_size)
+        headers = _first_rows(files, tuple(self.read.options.items()), plan.split_size, self.read.inspects)
         for file, header in zip(files, headers, strict=True):
             if header is None:
                 continue
@@ -160,8 +163,20 @@ class CsvScan(InferringScan):
             return [f"_c{place}" for place in range(len(row))]
         names = names_of(row, options.get("nullValue", ""), case_sensitive=sensitive)
         refuse_our_names("source", names)
+        self._refuse_twice("source", names)
         self.refuse_folders(plan, names)
         return names
+
+    def _refuse_twice(self, where: str, names: Sequence[str]) -> None:
+        """Raise SpecError if two columns have the same name."""
+        fold = str if is_set(self.conf, CASE) else str.lower
+        twice = next((name for name, count in Counter(map(fold, names)).items() if count > 1), None)
+        if twice is not None:
+            raise SpecError(
+                f"{where}: there are two columns {twice}",
+                code="column-twice",
+                hint="nothing was sent; give each column of the header, or of source.schema, a name of its own",
+            )
 
     # ---- types -------------------------------------------------------------------------------------------------------
 
@@ -191,11 +206,11 @@ class CsvScan(InferringScan):
 
 @lru_cache(maxsize=4)
 def _first_rows(
-    files: tuple[SourceFile, ...], options: tuple[tuple[str, str], ...], split_size: int
+    files: tuple[SourceFile, ...], options: tuple[tuple[str, str], ...], split_size: int, inspected: bool
 ) -> list[list[str | None] | None]:
     """Return the header of each file, None of one without a row."""
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        return list(pool.map(lambda file: first_row(file, dict(options), split_size), files))
+        return list(pool.map(lambda file: first_row(file, dict(options), split_size, inspected=inspected), files))
 
 
 def _struct(names: Sequence[str], kinds: Sequence[Kind | None]) -> StructType:

@@ -9,6 +9,7 @@ json_columns.py makes Arrow columns of them. The decoder reads standard JSON (RF
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -55,6 +56,7 @@ _STRICT: Mapping[type[DataType], Any] = {
 _LENIENT: Mapping[type[DataType], Any] = {**_STRICT, StringType: Raw, DoubleType: Raw}
 _WHITE = b" \t\r\n"
 _MARK = b"\xef\xbb\xbf"
+_MINUS_ZERO = re.compile(rb"-0[\s,\]}]")
 _ELEMENTS = msgspec.json.Decoder(list[Raw])
 
 
@@ -81,8 +83,9 @@ class JsonDecoder:
 
         `names_once`: a row in which an object has a name twice is corrupt. Otherwise the inspection found none.
         """
-        self._names_once = names_once
+        self.names_once = names_once
         self._raw = _has_raw(schema)
+        self._has_double = _has(schema, DoubleType)
         strict, lenient = _struct(schema, _LENIENT if self._raw else _STRICT), _struct(schema, _LENIENT)
         self._decode = msgspec.json.Decoder(strict).decode
         self._decode_leniently = msgspec.json.Decoder(lenient).decode
@@ -92,24 +95,33 @@ class JsonDecoder:
     def rows(self, lines: Sequence[bytes], *, arrays: bool = True) -> Rows:
         """Return the rows of lines in UTF-8: none of a blank line; one for each element of an array, if `arrays`."""
         found = Rows(lenient=self._raw)
-        bad = self._bad(lines)
+        bad, odd = self._bad(lines), self._minus_zeros(lines)
         decode, values, texts = self._decode, found.values, found.texts
         for place, line in enumerate(lines):
             if place in bad:
                 self._add_corrupt(line, found)
                 continue
-            try:
-                values.append(decode(line))
-                texts.append(line)
-            except REJECTED:
-                for text in self.elements(line) if arrays else (line,):
-                    self._add(text, found)
+            if place not in odd:
+                try:
+                    values.append(decode(line))
+                    texts.append(line)
+                    continue
+                except REJECTED:
+                    pass
+            for text in self.elements(line) if arrays else (line,):
+                self._add(text, found, strictly=place not in odd)
         return found
+
+    def _minus_zeros(self, lines: Sequence[bytes]) -> set[int]:
+        """Return the places of lines with a -0: the strict decoder takes it for a whole number, which has no sign."""
+        if not self._has_double or not _MINUS_ZERO.search(b"\n".join(lines) + b"\n"):
+            return set()
+        return {at for at, line in enumerate(lines) if _MINUS_ZERO.search(line + b"\n")}
 
     def _bad(self, lines: Sequence[bytes]) -> set[int]:
         """Return the places of lines with errors that the decoder does not find: in fields that it leaves out."""
         found = set[int]() if is_utf_8(b"".join(lines)) else {at for at, line in enumerate(lines) if not is_utf_8(line)}
-        return found | with_names_twice(lines) if self._names_once else found
+        return found | with_names_twice(lines) if self.names_once else found
 
     def elements(self, document: bytes) -> list[bytes]:
         """Return the texts of an array's elements; of anything else its own text, of white space none."""
@@ -125,11 +137,10 @@ class JsonDecoder:
         except REJECTED:
             return [text]
 
-    def _add(self, text: bytes, found: Rows) -> None:
-        """Decode the text of one row, which is no array."""
-        try:
-            value = self._decode(text)
-        except REJECTED:
+    def _add(self, text: bytes, found: Rows, *, strictly: bool) -> None:
+        """Decode the text of one row, which is no array: leniently, unless the strict decoder may and can read it."""
+        value = self._strictly(text) if strictly else None
+        if value is None:
             value = self._leniently(text)
             found.lenient = True
         if value is None:
@@ -137,6 +148,13 @@ class JsonDecoder:
         else:
             found.values.append(value)
             found.texts.append(text)
+
+    def _strictly(self, text: bytes) -> Any:
+        """Return a row, None if the text is none to the strict decoder."""
+        try:
+            return self._decode(text)
+        except REJECTED:
+            return None
 
     def _leniently(self, text: bytes) -> Any:
         """Return a row, None if the text is none."""
@@ -178,6 +196,15 @@ def _has_raw(kind: DataType) -> bool:
     if isinstance(kind, ArrayType):
         return _has_raw(kind.elementType)
     return isinstance(kind, MapType) and _has_raw(kind.valueType)
+
+
+def _has(kind: DataType, wanted: type[DataType]) -> bool:
+    """Say whether a type is, or has inside, one of this class."""
+    if isinstance(kind, StructType):
+        return any(_has(each.dataType, wanted) for each in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has(kind.elementType, wanted)
+    return isinstance(kind, wanted) or (isinstance(kind, MapType) and _has(kind.valueType, wanted))
 
 
 def raw_decoder(kind: DataType) -> Callable[[Raw], Any]:

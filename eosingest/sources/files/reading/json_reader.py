@@ -22,6 +22,7 @@ from eosingest.sources.files.bytes.lines import BEYOND_BYTES, Bounds, read_lines
 from eosingest.sources.files.bytes.text_blocks import BadTextError, Layout, blocks, layout
 from eosingest.sources.files.cuts import FileSplit, file_split
 from eosingest.sources.files.formats.entry import is_multi_line
+from eosingest.sources.files.formats.whole_json import check_json
 from eosingest.sources.files.listing.source_file import SourceFile, as_file
 from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
 from eosingest.sources.files.reading.json_columns import JsonColumns
@@ -58,6 +59,11 @@ class JsonSettings:
             lower.get("allownonnumericnumbers", "true").lower() == "true",
             {kind: lower[name] for name, kind in _PATTERNS.items() if name in lower},
         )
+
+    @property
+    def of_inspection(self) -> Mapping[str, str]:
+        """The options of `check_json`."""
+        return {"encoding": self.layout.encoding, "allowNonNumericNumbers": str(self.words)}
 
     @property
     def is_utf_8(self) -> bool:
@@ -121,7 +127,10 @@ def _texts(
     content: BufferedIOBase, bounds: Bounds, settings: JsonSettings, decoder: JsonDecoder
 ) -> Iterator[Sequence[bytes]]:
     if settings.whole:
-        yield from _batches(decoder.elements(_in_utf_8([content.read()], settings)[0]))
+        text = content.read()
+        if decoder.names_once:  # nothing has inspected the document
+            check_json([text], settings.of_inspection)
+        yield from _batches(decoder.elements(_in_utf_8([text], settings)[0]))
     elif settings.layout.ends_at_a_byte:
         separator = settings.layout.end
         for lines in read_lines(content, replace(bounds, longest=sys.maxsize), separator):

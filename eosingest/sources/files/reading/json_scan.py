@@ -75,7 +75,7 @@ class JsonScan(InferringScan):
     def _reader(self, rows: StructType, folders: FolderColumns) -> JsonReader | AuditJsonReader:
         settings = JsonSettings.of(self.read.options)
         if self.audits and self.audit_reader:
-            return AuditJsonReader(rows, settings, folders)
+            return AuditJsonReader(rows, settings, folders, names_once=not self.read.inspects)
         return JsonReader(rows, settings, folders, names_once=not self.read.inspects)
 
     @property

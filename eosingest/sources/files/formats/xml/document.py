@@ -8,6 +8,7 @@ not well-formed or does not fit the schema.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ _DEEPEST = 10_000  # nested elements, whose names the parser keeps
 _BATCH_ROWS = 2000
 _BATCH_CHARACTERS = 1 << 20
 _BUFFERED = 1 << 16  # bytes of text per callback
-_OF_XML_ITSELF = ("xmlns", "xsi:")  # attributes that are no data
+_OF_XML_ITSELF = re.compile(r"xmlns$|xmlns:|xsi:")  # attributes that are no data
 _NIL_NAMESPACE = "http://www.w3.org/2001/XMLSchema-instance"
 _SHOWN = 60
 _ENDS_EARLY = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
@@ -207,7 +208,7 @@ class _Handler:
                 found = of_node.get(attributes[at])
                 if isinstance(node, Struct) and attributes[at] in node.refused_attributes:
                     raise self._bad(f"row {self._number:,}: there is {node.refused_attributes[attributes[at]]}")
-                if found is None and not attributes[at].startswith(_OF_XML_ITSELF):
+                if found is None and not _OF_XML_ITSELF.match(attributes[at]):
                     self._see_unknown(node, f"{self._settings.attribute_prefix}{attributes[at]}")
                 elif found is not None:
                     self._count(attributes[at + 1])
