@@ -237,7 +237,7 @@ class _Verification:
 
         Other code reads first, if the kind has any. Only the reader of a run, which read the sent rows, proves a loss.
         """
-        schema, other = self._control.schema, spark.other_code
+        schema, other = self._control.schema, spark.other_code(rows.plan)
         found = rows.unlike(spark.read_source(rows.plan, schema, by_other=bool(other)))
         if not other or not found:
             return found, ()

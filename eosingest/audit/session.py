@@ -100,11 +100,9 @@ class SparkAuditor:
         """The name of the reader that is not the run's; "" if there is none (`Scan.audit_reader`)."""
         return self._settings.scan.audit_reader
 
-    @property
-    def other_code(self) -> str:
-        """The words for the code that an audit has of its own (`Scan.for_audit`): `other_reader`, or less; "" if none."""
-        scan = self._settings.scan
-        return scan.audit_reader or ("" if scan.for_audit() is scan else "the other decoder of folders' names")
+    def other_code(self, plan: Plan) -> str:
+        """Return the words for the code that an audit of a plan has of its own: `other_reader`, or less; "" if none."""
+        return self.other_reader or ("the other decoder of folders' names" if plan.folders else "")
 
     def read_source(self, plan: Plan, schema: str | None, *, by_other: bool = False) -> dict[SplitId, Totals]:
         """Return count and checksum of the rows of each of the plan's splits, up to the position in its offset record.

@@ -220,5 +220,6 @@ def _too_many_letters(dead: DeadLetterSettings, written: int) -> FatalError:
     return FatalError(
         f"{written} rows of this run became dead letters in topic {dead.topic}; only {dead.left} of {dead.allowed} were left",
         code=_TOO_MANY_LETTERS,
-        hint="committed records are kept, nothing was sent twice; inspect the dead letters, and raise on_error.max to resume",
+        hint="committed records are kept, nothing was sent twice; inspect the dead letters; if they may stay, raise"
+        " on_error.max, and run again",
     )

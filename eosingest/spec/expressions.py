@@ -132,9 +132,10 @@ _FUNCTIONS = {
     **dict.fromkeys(("monotonically_increasing_id", "spark_partition_id", "input_file_name"), _PLACE),
     **dict.fromkeys(("input_file_block_start", "input_file_block_length"), _PLACE),
 }
-# Functions that Spark accepts without parentheses, too. Not `user`, which is far more often a column.
+_COLUMNS_FIRST = frozenset({"user", "localtime"})  # as _BARE, but far more often columns
+# Functions that Spark accepts without parentheses, too.
 _BARE = frozenset(
-    {"current_timestamp", "current_date", "current_time", "localtimestamp", "localtime", "current_user", "session_user"}
+    {"current_timestamp", "current_date", "current_time", "localtimestamp", "current_user", "session_user"}
 )
 # Fields of _metadata that stay the same when a file is moved.
 _STABLE_METADATA = frozenset({"file_name", "file_size"})
@@ -166,7 +167,9 @@ def literal_functions(expression: str, columns: Sequence[str]) -> list[str]:
     """
     found = tokens(expression)
     names = dict.fromkeys(
-        token.name for index, token in enumerate(found) if token.name in _BARE | {"user"} and _is_a_value(found, index)
+        token.name
+        for index, token in enumerate(found)
+        if token.name in _BARE | _COLUMNS_FIRST and _is_a_value(found, index)
     )
     if not names:
         return []

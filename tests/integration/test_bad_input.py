@@ -56,20 +56,21 @@ BAD_SPECS = [
 ]  # fmt: skip
 
 
-def test_bad_specs(job: Job) -> None:
-    """Exit 2 from `check` or `run`, naming the key and the way out; no topic is made, no secret is shown."""
+@pytest.mark.in_turns("one bad spec each")
+@pytest.mark.parametrize(("old", "new", "code", "words"), BAD_SPECS)
+def test_bad_specs(job: Job, old: str, new: str, code: str, words: tuple[str, ...]) -> None:
+    """Exit 2, naming the key and the way out; no topic is made, no secret is shown."""
     write_json(job, "a.jsonl", [{"n": 1}])
     write_tables(job, source=SOURCE, record=RECORD)
-    for old, new, code, words in BAD_SPECS:
-        with edited(job.spec, old, new):
-            done = job.run()
-            assert_quiet(done)
-            assert (done.exit_code, done.envelope["exit_code"]) == (2, 2), done
-            said = json.dumps(done.envelope["errors"], ensure_ascii=False).replace('\\"', '"')
-            assert len(done.envelope["errors"]) == 1, said
-            assert all(word in said for word in words), f"{words} not in {said}"
-            assert SECRET not in done.text
-            assert done.codes == [code], done.codes
+    with edited(job.spec, old, new):
+        done = job.run()
+    assert_quiet(done)
+    assert (done.exit_code, done.envelope["exit_code"]) == (2, 2), done
+    said = json.dumps(done.envelope["errors"], ensure_ascii=False).replace('\\"', '"')
+    assert len(done.envelope["errors"]) == 1, said
+    assert all(word in said for word in words), f"{words} not in {said}"
+    assert SECRET not in done.text
+    assert done.codes == [code], done.codes
     assert not topic_exists(job.servers, job.name)
 
 

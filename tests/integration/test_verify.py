@@ -431,6 +431,7 @@ JsonRows.batch = lambda self, lines: batch(self, [line.replace(b'"n": 5,', b'"n"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one reader that errs each")
 def test_a_row_that_two_readers_read_differently_is_no_loss(make_job: MakeJob) -> None:
     """Breaks when a habit of the other reader is called a loss."""
@@ -441,6 +442,7 @@ def test_a_row_that_two_readers_read_differently_is_no_loss(make_job: MakeJob) -
     readers_differ(job.run("verify", SOURCE, env={"PYTHONPATH": str(job.folder)}))
 
 
+@pytest.mark.slow
 @pytest.mark.in_turns("one reader that errs each")
 def test_a_value_that_the_reader_of_a_run_misreads_is_found(make_job: MakeJob) -> None:
     """Breaks when the source is read again by the reader that has misread it: it would confirm the wrong value."""

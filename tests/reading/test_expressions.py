@@ -88,4 +88,8 @@ def test_a_text_of_xml_or_json_has_no_time_of_today(lab: Lab, kind: str, text: s
         lab.values("json", row, value, **settings)
     text = "<r><at>2026-01-01 10:30:00</at></r>" if kind == "xml" else '{"at":"2026-01-01 10:30:00"}'
     good = json.dumps({"t": text}).encode() + b"\n"
+    others = {"xml": "<r><at/><n>{}</n></r>", "json": '{{"at":null,"n":"{}","o":"the \'T1\' line, 5\'10: tall"}}'}
+    for long in ("1" * 20_000, " " * 20_000):  # Java's stack
+        row = json.dumps({"t": others[kind].format(long)}).encode() + b"\n"
+        assert lab.values("json", row, value, **settings) == [None]
     assert lab.values("json", good, value, **settings) == [b"2026-01-01 10:30:00"]

@@ -106,11 +106,13 @@ def test_csv(tmp_path: Path, options: dict[str, str]) -> None:
 
 def test_a_name_twice_without_inspection(tmp_path: Path) -> None:
     """Breaks when the audit has a row of a line that a run calls corrupt."""
-    schema, settings = from_ddl("s STRING"), JsonSettings.of({})
-    data = b'{"s":"a","s":"b"}\n{"s":"c"}\n'
-    readers = [kind(schema, settings, names_once=True) for kind in (JsonReader, AuditJsonReader)]
-    run, audit = (read(each, tmp_path, data, "json", 1 << 20, {}) for each in readers)
-    assert run == audit and [bad for _, bad in run] == [True, False]
+    text = '{"s":"a","s":"b"}\n{"s":"c"}\n[{"s":"a","s":"b"},{"s":"c"}]\n{"é":1,"è":2,"s":"x"}\n'
+    for encoding in ("utf-8", "latin1"):
+        options = {"encoding": encoding}
+        schema, settings = from_ddl("s STRING"), JsonSettings.of(options)
+        readers = [kind(schema, settings, names_once=True) for kind in (JsonReader, AuditJsonReader)]
+        run, audit = (read(each, tmp_path, text.encode(encoding), "json", 1 << 20, options) for each in readers)
+        assert run == audit and [bad for _, bad in run] == [True, False, True, False]
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_an_item_that_changes_while_it_is_read_is_not_held_against_its_receipts(
     audit = object.__new__(_Verification)
     audit._source, audit._control = source, CONTROL
     sums = {split_id("a"): Totals(10, 1), split_id("b"): Totals(9, 2)}
-    found = audit._read_source(SimpleNamespace(read_source=lambda *_, **__: sums, other_code=""), rows)
+    found = audit._read_source(SimpleNamespace(read_source=lambda *_, **__: sums, other_code=lambda plan: ""), rows)
     if changing:
         assert found == Compared(unlike=(), unread=("b: changed while it was read",), whole=False)
     else:
@@ -62,7 +62,7 @@ def test_a_split_that_two_readers_read_differently_is_judged_by_the_reader_of_a_
         False: {split_id("a"): right, split_id("b"): right, split_id("c"): wrong},
     }
     spark = SimpleNamespace(
-        other_code="another reader",
+        other_code=lambda plan: "another reader",
         read_source=lambda *_, by_other=False: sums[by_other],
         first_differences=lambda: {split_id("b"): 7},
     )

@@ -55,7 +55,7 @@ def first_row(
         raise FatalError(
             f"{file.name}: its first row: {bad.message}",
             code="bad-data",
-            hint=f"nothing of this run was sent; {bad.hint}",
+            hint="; ".join(filter(None, ("nothing of this run was sent", bad.hint))),
         ) from bad
 
 

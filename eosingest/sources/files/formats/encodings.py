@@ -35,7 +35,7 @@ def refused_encoding(options: Mapping[str, str], *, whole: bool = False) -> Refu
         yield name, f"{why}, so say the order of bytes: {wide}LE or {wide}BE"
     elif encoding in WIDE and "linesep" not in options and not whole:
         yield name, 'a line would be cut in the middle of its end; say where lines end: lineSep = "\\n"'
-    elif encoding in _TWO_BYTES and _ASCII_IN_PAIRS.search(options.get("linesep", "")):
+    elif encoding in _TWO_BYTES and _ASCII_IN_PAIRS.match(options.get("linesep", "")) and not whole:
         yield name, f"its characters of two bytes may contain lineSep; {_ICONV}"
     elif encoding not in ENCODINGS | WIDE:
         yield name, f"not an encoding that is known to be read exactly; {_ICONV}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 Refusals = Iterator[tuple[str, str]]
 
 BOOLEAN = re.compile(r"true|false", re.IGNORECASE)
-FRACTION = re.compile(r"1(\.0*)?|(?=.*[1-9])0?\.[0-9]+")
+FRACTION = re.compile(r"0*1(\.0*)?|(?=[0.]*[1-9])0*(\.[0-9]+|[0-9](\.[0-9]+)?[eE]-0*[1-9][0-9]*)")
 ANY_TEXT = re.compile(r".*", re.DOTALL)
 SOME_TEXT = re.compile(r".+", re.DOTALL)
 CHARACTER = re.compile(r"[\u0000-\uffff]?")  # one UTF-16 code unit, Java's char

@@ -36,6 +36,7 @@ _LETTERS = {
     **dict.fromkeys(("MMMM", "LLLL"), ("name", "|".join(_MONTHS))),
     "a": ("half", "AM|PM"),
 }
+_ALIKE = (("year", "year2"), ("month", "name"), ("hour", "hour12"))  # groups of a pattern that mean the same
 _PIECE = re.compile(r"'((?:[^']|'')*)'|(([A-Za-z])\3*)|(.)", re.DOTALL)
 
 
@@ -65,9 +66,6 @@ def compiled(pattern: str) -> re.Pattern[str]:
         groups.add(group)
         open_number = found in ("[0-9]{1,2}", "[0-9]{1,4}")
         made += f"(?P<{group}>{found})"
-    for one, other in (("year", "year2"), ("month", "name"), ("hour", "hour12")):
-        if {one, other} <= groups:
-            raise BadPatternError(f"it has the {one} twice, in different ways")
     if ("hour12" in groups) != ("half" in groups):
         raise BadPatternError("'h' and 'a' belong together; 'H' is the hour of 24")
     try:
@@ -93,12 +91,20 @@ def days(found: re.Match[str]) -> int:
     month = int(part.get("month") or 1)
     if part.get("name"):
         month = next(number for number, name in enumerate(_MONTHS, 1) if name[:3].lower() == part["name"][:3].lower())
-    microseconds(found, of_day=True)  # raises for a time of day, or a zone, that there is none of
-    _offset_us(part.get("zone"))
     try:
         return datetime.date(year, month, int(part.get("day") or 1)).toordinal() - _EPOCH
     except ValueError as error:
         raise BadTimeError("there is no such day") from error
+
+
+def day(found: re.Match[str]) -> int:
+    """Return the days since 1970-01-01 of a text that may also have a time of day and a zone, which must exist."""
+    part = found.groupdict()
+    if any(part.get(one) and part.get(other) for one, other in _ALIKE):
+        raise BadTimeError("it says the same in two ways")
+    microseconds(found, of_day=True)
+    _offset_us(part.get("zone"))
+    return days(found)
 
 
 def microseconds(found: re.Match[str], *, of_day: bool = False) -> int:
@@ -109,7 +115,7 @@ def microseconds(found: re.Match[str], *, of_day: bool = False) -> int:
     part = found.groupdict()
     hour = int(part.get("hour") or 0)
     if part.get("half"):
-        hour = int(part["hour12"])
+        hour = int(part.get("hour12") or 0)
         if not 1 <= hour <= 12:
             raise BadTimeError("there is no such time of day")
         hour = hour % 12 + 12 * (part["half"].lower() == "pm")

@@ -106,6 +106,16 @@ class AuditJsonReader:
                 yield appended(batch, values)
 
 
+def _has_a_name_twice(text: str) -> bool:
+    try:
+        parsed(text, ONCE)
+    except NameTwiceError:
+        return True
+    except (ValueError, RecursionError):
+        return False
+    return False
+
+
 class JsonRows:
     """Makes rows of a schema of lines."""
 
@@ -127,7 +137,6 @@ class JsonRows:
             for found in self._found(line):
                 self._is_bad = False
                 try:
-                    self._refuse_twice(line)
                     given = _of(dict, found)
                     rows.append([_taken(take, given.get(name)) for name, take in self._takes])
                 except (ValueError, RecursionError):
@@ -135,16 +144,6 @@ class JsonRows:
                     self._is_bad = True
                 corrupt.append(line if self._is_bad else None)
         return batch_of(self._types, rows, corrupt)
-
-    def _refuse_twice(self, line: bytes) -> None:
-        """Raise ValueError if names are to be there once, and one is there twice."""
-        try:
-            if self._names_once:
-                parsed(line.decode(errors="replace"), ONCE)
-        except NameTwiceError as error:
-            raise ValueError from error
-        except (ValueError, RecursionError):
-            pass  # of single quotes and the like; judged elsewhere
 
     def why(self, line: bytes) -> str:
         """Return why the text of a row is a corrupt row; "" where it is none."""
@@ -179,9 +178,11 @@ class JsonRows:
         return not self._is_bad
 
     def _found(self, line: bytes) -> list[Any]:
-        """Return the values of a line: of an array its elements, of text that is no JSON None."""
+        """Return the values of a line: of an array its elements, of text that is no JSON, or has a name twice, None."""
         try:
             text = line.decode(self._settings.layout.encoding).removeprefix("\ufeff").strip(_WHITE)
+            if self._names_once and _has_a_name_twice(text):
+                return [None]
             return self._values(text) if text else []
         except (ValueError, RecursionError):
             return [None]

@@ -168,11 +168,11 @@ class CsvScan(InferringScan):
         return names
 
     def _refuse_twice(self, where: str, names: Sequence[str]) -> None:
-        """Raise SpecError if two columns have the same name."""
+        """Raise an error if two columns have the same name: SpecError if the spec says so, else FatalError."""
         fold = str if is_set(self.conf, CASE) else str.lower
         twice = next((name for name, count in Counter(map(fold, names)).items() if count > 1), None)
         if twice is not None:
-            raise SpecError(
+            raise (SpecError if where == "source.schema" else FatalError)(
                 f"{where}: there are two columns {twice}",
                 code="column-twice",
                 hint="nothing was sent; give each column of the header, or of source.schema, a name of its own",

@@ -40,7 +40,8 @@ _FAMILIES: Sequence[Sequence[DataType]] = (
 )
 _NUMBERS = 0  # the first of them
 _WHOLE = r"^\s*[+-]?[0-9]+\s*$"
-_LONG, _EXACT, _LONGEST = r"^\s*[+-]?0*[1-9][0-9]{15,}\s*$", 1 << 53, 400
+# Whole numbers of more than 15 digits, and the most digits of which a DOUBLE is sure to be finite.
+_LONG, _LONGEST = r"^\s*[+-]?0*[1-9][0-9]{15,}\s*$", 300
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class CsvTypes:
 def _are_rounded(texts: Any) -> bool:
     """Say whether a DOUBLE would round a whole number among texts that are numbers."""
     long = texts.filter(_COMPUTE.match_substring_regex(texts, _LONG))
-    return any(len(text) > _LONGEST or abs(int(text)) > _EXACT for text in long.to_pylist())
+    return any(len(text) > _LONGEST or int(float(text)) != int(text) for text in long.to_pylist())
 
 
 def merged(found: Iterable[tuple[Kind | None, ...]], width: int) -> tuple[Kind | None, ...]:

@@ -95,7 +95,8 @@ class JsonDecoder:
     def rows(self, lines: Sequence[bytes], *, arrays: bool = True) -> Rows:
         """Return the rows of lines in UTF-8: none of a blank line; one for each element of an array, if `arrays`."""
         found = Rows(lenient=self._raw)
-        bad, odd = self._bad(lines), self._minus_zeros(lines)
+        joined = b"\n".join((*lines, b""))
+        bad, odd = self._bad(lines, joined), self._minus_zeros(lines, joined)
         decode, values, texts = self._decode, found.values, found.texts
         for place, line in enumerate(lines):
             if place in bad:
@@ -112,15 +113,15 @@ class JsonDecoder:
                 self._add(text, found, strictly=place not in odd)
         return found
 
-    def _minus_zeros(self, lines: Sequence[bytes]) -> set[int]:
+    def _minus_zeros(self, lines: Sequence[bytes], joined: bytes) -> set[int]:
         """Return the places of lines with a -0: the strict decoder takes it for a whole number, which has no sign."""
-        if not self._has_double or not _MINUS_ZERO.search(b"\n".join(lines) + b"\n"):
+        if not self._has_double or not _MINUS_ZERO.search(joined):
             return set()
         return {at for at, line in enumerate(lines) if _MINUS_ZERO.search(line + b"\n")}
 
-    def _bad(self, lines: Sequence[bytes]) -> set[int]:
+    def _bad(self, lines: Sequence[bytes], joined: bytes) -> set[int]:
         """Return the places of lines with errors that the decoder does not find: in fields that it leaves out."""
-        found = set[int]() if is_utf_8(b"".join(lines)) else {at for at, line in enumerate(lines) if not is_utf_8(line)}
+        found = set[int]() if is_utf_8(joined) else {at for at, line in enumerate(lines) if not is_utf_8(line)}
         return found | with_names_twice(lines) if self.names_once else found
 
     def elements(self, document: bytes) -> list[bytes]:

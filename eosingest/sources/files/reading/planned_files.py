@@ -32,7 +32,14 @@ class AsListed:
     def __call__(self) -> None:
         """Raise ChangedError that names a file which is no longer the listed one, or is gone; OSError if it is unreachable."""
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            are = pool.map(lambda file: file.storage.is_as_listed(file), self.files)
-            for file, is_as_listed in zip(self.files, are, strict=True):
-                if not is_as_listed:
-                    raise before_sending(file)
+            try:
+                for _ in pool.map(_refuse_changed, self.files):
+                    pass
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+
+def _refuse_changed(file: SourceFile) -> None:
+    if not file.storage.is_as_listed(file):
+        raise before_sending(file)

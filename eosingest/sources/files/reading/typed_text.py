@@ -167,7 +167,7 @@ class TextType:
         default = _DATE if isinstance(self.kind, DateType) else _MOMENT
         grammar = default if self.pattern is None else times.compiled(self.pattern)
         numbers: dict[type[DataType], Callable[[re.Match[str]], int]]
-        numbers = {DateType: times.days, TimestampType: times.in_utc, TimestampNTZType: _local}
+        numbers = {DateType: times.day, TimestampType: times.in_utc, TimestampNTZType: _local}
         number = numbers[type(self.kind)]
 
         def convert(text: str) -> int:

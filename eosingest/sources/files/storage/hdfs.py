@@ -34,7 +34,7 @@ _PAUSE_S = 0.3  # doubled with each attempt
 
 @dataclass(frozen=True)
 class HdfsStorage:
-    """The connection to a name node (`port.Store`): its web addresses, of which one is active, and the `user`."""
+    """The connection to a name node (`port.Storage`): its web addresses, of which one is active, and the `user`."""
 
     endpoints: tuple[str, ...]
     user: str

@@ -31,7 +31,7 @@ _LATER = frozenset({"SlowDown", "InternalError", "ServiceUnavailable", "RequestT
 
 @dataclass(frozen=True)
 class S3Storage:
-    """The connection to a store (`port.Store`). The SDK finds values that are "" or None: environment, profile, role.
+    """The connection to a store (`port.Storage`). The SDK finds values that are "" or None: environment, profile, role.
 
     Holds secrets: it is sent in task closures only, and its repr shows none.
     """
