@@ -101,7 +101,7 @@ class SparkAuditor:
         return self._settings.scan.audit_reader
 
     def other_code(self, plan: Plan) -> str:
-        """Return the words for the code that an audit of a plan has of its own: `other_reader`, or less; "" if none."""
+        """Name the code that only an audit of a plan uses: `other_reader`, or a part of a reader; "" if there is none."""
         return self.other_reader or ("the other decoder of folders' names" if plan.folders else "")
 
     def read_source(self, plan: Plan, schema: str | None, *, by_other: bool = False) -> dict[SplitId, Totals]:

@@ -93,7 +93,9 @@ class Driver:
         if not planned.plan.pending:
             self._complete(planned)
             return self._report(planned.plan, before=before, letters=letters, errors=[])
-        sending = Sending(self._job, planned, self._source, self._launcher, self._observer, self._runtime, self._began)
+        sending = Sending(
+            self._job, planned, self._source, self._launcher, self._observer, self._runtime, self._began, letters
+        )
         return self._report(planned.plan, before=before, letters=letters, errors=sending.run())
 
     def _letters(self) -> int:

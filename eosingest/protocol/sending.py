@@ -46,8 +46,12 @@ class Sending:
         observer: Observer,
         runtime: Runtime,
         began: float,
+        letters: int,
     ) -> None:
-        """Starts nothing yet. `began` is when the run began, by the monotonic clock in seconds."""
+        """Starts nothing yet. `began` is when the run began, by the monotonic clock in seconds.
+
+        `letters` is how many dead letters there were of the job then.
+        """
         self._job = job
         self._log = job.log
         self._settings = job.settings
@@ -58,7 +62,7 @@ class Sending:
         self._observer = observer
         self._runtime = runtime
         self._began = began
-        self._letters_before = self._log.state.dead_letters(planned.control.dead_letters).count
+        self._letters = letters
 
     def run(self) -> list[EosingestError]:
         """Send the planned splits; return the errors that keep the job from being complete.
@@ -209,10 +213,10 @@ class Sending:
     def _too_many_letters(self, known: Sequence[EosingestError]) -> list[EosingestError]:
         """Return the error of too many dead letters, if the job ended before `_watch` found them and no `known` one says so."""
         dead = self._planned.dead_letters
-        written = self._log.state.dead_letters(self._log.mine.dead_letters).count - self._letters_before
-        if dead is None or written <= dead.left or any(error.code == _TOO_MANY_LETTERS for error in known):
+        if dead is None or any(error.code == _TOO_MANY_LETTERS for error in known):
             return []
-        return [_too_many_letters(dead, written)]
+        written = self._log.state.dead_letters(self._log.mine.dead_letters).count - self._letters
+        return [_too_many_letters(dead, written)] if written > dead.left else []
 
 
 def _too_many_letters(dead: DeadLetterSettings, written: int) -> FatalError:

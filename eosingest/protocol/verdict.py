@@ -239,14 +239,15 @@ def _says_so_too(error: Outcome | EosingestError, changed: Sequence[str]) -> boo
 
 def _has_rows_of(items: Sequence[str], plan: Plan, state: JobState) -> bool:
     """Say whether rows of some of the items are committed."""
-    splits = (split for entry in plan.items if entry.item.name in items for split in (*entry.pending, *entry.skipped))
+    names = set(items)
+    splits = (split for entry in plan.items if entry.item.name in names for split in (*entry.pending, *entry.skipped))
     return any(offset.rows for split in splits if (offset := state.offsets.get(split.id)) is not None)
 
 
 def _changed_while_read(names: Sequence[str], wording: Wording, *, in_part: bool) -> ChangedError:
     """Make the error for items that changed. `in_part`: rows of them are committed."""
     hint = "nothing of it was sent; run again"
-    if in_part and not wording.later:  # of such a kind no item is sent twice
+    if in_part and not wording.later:  # such items are not sent twice
         hint = f"committed records are kept; run again: the next plan says what the {wording.item} has lost"
     elif in_part:
         hint = (

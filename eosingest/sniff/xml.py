@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,14})\.[0-9]{1,15}")
 _LONG = "BIGINT of more digits than DOUBLE is sure to keep"
 _SURE_DIGITS = 15
 _WORDS = ("true", "false")
-_OF_XML_ITSELF = ("xmlns", "xsi:")  # prefixes of attributes that are not data
+_OF_XML_ITSELF = re.compile(r"xmlns$|xmlns:|xsi:")  # attributes that are not data, as in formats/xml/document.py
 _WHITE = " \t\r\n"
 
 
@@ -158,14 +158,14 @@ def _refuse_equal_names(data: Opened, element: _Element, tags: _Tags) -> None:
 
 def _fields(element: _Element, tags: _Tags) -> list[tuple[str, str]]:
     """Return the columns, or fields of a struct, of an element: attributes, text, and elements."""
-    said = [(name, kinds) for name, kinds in element.attributes.items() if not name.startswith(_OF_XML_ITSELF)]
+    said = [(name, kinds) for name, kinds in element.attributes.items() if not _OF_XML_ITSELF.match(name)]
     fields = [(f"{tags.attribute}{name}", _type(kinds)) for name, kinds in said]
     if element.text:
         fields.append((tags.value, _type(element.text)))
     for name, child in element.children.items():
         inner = _fields(child, tags)
         kind = _type(child.text)
-        if child.children or any(not each.startswith(_OF_XML_ITSELF) for each in child.attributes):
+        if child.children or not all(map(_OF_XML_ITSELF.match, child.attributes)):
             kind = f"STRUCT<{', '.join(f'{quoted(each)}: {of_it}' for each, of_it in inner)}>"
         fields.append((name, f"ARRAY<{kind}>" if child.most_beside > 1 else kind))
     return fields

@@ -23,19 +23,35 @@ from pyspark.sql.types import _parse_datatype_json_string
 from eosingest.errors import SpecError
 from eosingest.spark.map_keys import refuse_unwritable_argument, refuse_unwritable_keys
 
-# A string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it after trimming.
-NO_DATE = r"^[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
-_NO_DATE_IN_CSV = r"(?:^|[^0-9A-Za-z.\-])[\x00-\x20\x7f]*(?:T[0-9]|[0-9]+:)"
-# In JSON a text is in either kind of quotes, and each of its characters may be escaped; in XML it may be a reference.
-# Repetitions are possessive: Java matches others of alternatives by recursion, and a long text would overflow its stack.
-_NO_DATE_IN_JSON = (
-    r"""(?:"|[\[{,:][\x00-\x20]*+')(?:[\x00-\x20\x7f]|\\[bfnrt]|\\u00(?:[01].|20|7[fF]))*+"""
-    r"(?:(?:T|\\u0054)(?:[0-9]|\\u003[0-9])|(?:[0-9]|\\u003[0-9])++(?::|\\u003[aA]))"
+
+def _no_date(
+    before: str, blank: str = r"[\x00-\x20\x7f]", letter: str = "T", digit: str = "[0-9]", colon: str = ":"
+) -> str:
+    """Return the pattern of a string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it.
+
+    `before` is what precedes the string; the others are the alternatives for one character. Repetitions are possessive:
+    Java matches others of alternatives by recursion, and a long text would overflow its stack.
+    """
+    return f"{before}(?:{blank})*+(?:(?:{letter})(?:{digit})|(?:{digit})++(?:{colon}))"
+
+
+NO_DATE = _no_date("^")
+_NO_DATE_IN_CSV = _no_date(r"(?:^|[^0-9A-Za-z.\-])")
+# A text is in either kind of quotes, and each of its characters may be escaped.
+_NO_DATE_IN_JSON = _no_date(
+    r"""(?:"|[\[{,:][\x00-\x20]*+')""",
+    blank=r"[\x00-\x20\x7f]|\\[bfnrt]|\\u00(?:[01].|20|7[fF])",
+    letter=r"T|\\u0054",
+    digit=r"[0-9]|\\u003[0-9]",
+    colon=r":|\\u003[aA]",
 )
-_NO_DATE_IN_XML = (
-    r"""[>"'\[](?:[\x00-\x20\x7f]|&#0*+(?:9|10|13|32|127);|&#x0*+(?:9|[aAdD]|20|7[fF]);)*+"""
-    r"(?:(?:T|&#0*+84;|&#x0*+54;)(?:[0-9]|&#0*+(?:4[89]|5[0-7]);|&#x0*+3[0-9];)"
-    r"|(?:[0-9]|&#0*+(?:4[89]|5[0-7]);|&#x0*+3[0-9];)++(?::|&#0*+58;|&#x0*+3[aA];))"
+# Each character may be a reference.
+_NO_DATE_IN_XML = _no_date(
+    r"""[>"'\[]""",
+    blank=r"[\x00-\x20\x7f]|&#0*+(?:9|10|13|32|127);|&#x0*+(?:9|[aAdD]|20|7[fF]);",
+    letter="T|&#0*+84;|&#x0*+54;",
+    digit="[0-9]|&#0*+(?:4[89]|5[0-7]);|&#x0*+3[0-9];",
+    colon=":|&#0*+58;|&#x0*+3[aA];",
 )
 NULLS = "__eosingest_nulls"  # a struct of columns that are not read (python_scan.py): all its fields are null
 _SAID = "a time without a date, which Spark would take for today's"

@@ -708,6 +708,7 @@ def test_check_says_of_json_that_is_not_lines(
         ("<c><r><ns:a xmlns:ns='u'>1</ns:a></r><r/></c>", "r", "`ns:a` BIGINT", None),
         ('<c xmlns:xsi="u"><r xsi:type="t"><a xsi:nil="true"/></r><r><a>1</a></r></c>', "r", "a BIGINT", None),
         ("<r><a>1</a><b>2</b></r>", "r", "a BIGINT, b BIGINT", None),
+        ('<c><r xmlns="u" xmlnsx="1"><a>1</a></r><r/></c>', "r", "_xmlnsx BIGINT, a BIGINT", None),
     ],
 )  # fmt: skip
 def test_xml(content: str, tag: str, schema: str, key: str | None) -> None:

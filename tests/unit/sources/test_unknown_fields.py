@@ -95,6 +95,7 @@ def test_nearly_all_lines_are_decoded_by_msgspec_alone(monkeypatch: pytest.Monke
         ("<r><i><late>1</late></i></r>", "late"),
         ("<r><i><late><b>1</b></late></i></r>", "late"),
         ('<r><i late="1"/></r>', "_late"),
+        ('<r><i xmlnslate="1"/></r>', "_xmlnslate"),
         ('<r><i><b late="1">2</b></i></r>', "b._late"),
         ("<r><i><s><late/></s></i></r>", "s.late"),
         ('<r><i><s d="1"/></i></r>', "s._d"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
+from collections.abc import Callable, Mapping
 
 HEAD_BYTES = 4096  # that `refusal` needs of a file
 
@@ -57,16 +58,20 @@ _FOREIGN = {
 }
 # What unpacks an archive into a folder.
 _UNPACK = {"zip": "unzip -n {} -d {}", "tar": "mkdir {1} && tar -xkf {0} -C {1}"}
-# What a file must begin with, by its codec.
-_BEGINS = {
-    "gzip": re.compile(rb"\x1f\x8b"),
-    "bzip2": re.compile(rb"BZh"),
-    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|" + _SKIPPABLE),
-    "lz4": re.compile(rb"\x04\x22\x4d\x18|" + _SKIPPABLE),
-    # The header of zlib: method 8, and a check of both bytes (RFC 1950).
-    "deflate": re.compile(
-        b"|".join(re.escape(bytes((a, b))) for a in range(8, 128, 16) for b in range(256) if (a * 256 + b) % 31 == 0)
-    ),
+
+
+def _is_zlib(head: bytes) -> bool:
+    """Say whether bytes begin as zlib's: method 8, a window of at most 32 KiB, and a check of both bytes (RFC 1950)."""
+    return head[:1] < b"\x80" and len(head) > 1 and head[0] & 15 == 8 and (head[0] << 8 | head[1]) % 31 == 0
+
+
+# Says whether a file begins as its codec requires.
+_BEGINS: Mapping[str, Callable[[bytes], object]] = {
+    "gzip": re.compile(rb"\x1f\x8b").match,
+    "bzip2": re.compile(rb"BZh").match,
+    "zstd": re.compile(rb"\x28\xb5\x2f\xfd|" + _SKIPPABLE).match,
+    "lz4": re.compile(rb"\x04\x22\x4d\x18|" + _SKIPPABLE).match,
+    "deflate": _is_zlib,
 }
 
 
@@ -87,7 +92,7 @@ def refusal(path: str, codec: str | None, head: bytes) -> tuple[str, str] | None
             "snappy files of Hadoop carry no checksum and may end anywhere: damage cannot be detected",
             RECOMPRESS,
         )
-    if codec in _BEGINS and not _BEGINS[codec].match(head):
+    if codec in _BEGINS and not _BEGINS[codec](head):
         return _not_begun(codec, head)
     return None
 

@@ -30,7 +30,7 @@ from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython,
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
-from eosingest.sources.files.reading.schema_types import from_ddl
+from eosingest.sources.files.reading.schema_types import from_ddl, names_alike
 from eosingest.spark.python_scan import PythonRows, PythonScan, arrow_schema
 from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spark.scan import Direct
@@ -143,13 +143,11 @@ class _Columns:
 
     def _refuse_twins(self, given: StructType) -> StructType:
         """Raise FatalError for a schema with one name twice."""
-        seen = set[str]()
-        for name in given.names:
-            if (folded := name if self._case else name.lower()) in seen:
-                raise FatalError(
-                    f"source.schema: the column {name} is in it twice", code="bad-expression", hint="nothing was sent"
-                )
-            seen.add(folded)
+        alike = names_alike(given.names, case=self._case)
+        if alike is not None:
+            raise FatalError(
+                f"source.schema: the column {alike[1]} is in it twice", code="bad-expression", hint="nothing was sent"
+            )
         return given
 
     def _refuse_ambiguous(self) -> None:

@@ -178,9 +178,8 @@ class CsvColumns:
             ignore_empty_lines=True,
             invalid_row_handler=skip,
         )
-        if data.startswith(
-            UTF_8_MARK
-        ):  # pyarrow removes one from every buffer, and this one belongs to the first field
+        # pyarrow removes a mark from every buffer, and this one belongs to the first field.
+        if data.startswith(UTF_8_MARK):
             data = UTF_8_MARK + data
         try:
             table = _CSV.read_csv(pa.BufferReader(data), self._read_options(len(data)), parse, self._convert_options())

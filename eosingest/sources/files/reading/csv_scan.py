@@ -5,7 +5,6 @@ source.schema, the pinned schema, or the types of all texts (csv_schema.py) â”€â
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from eosingest.sources.files.reading.files_in_python import CASE, is_set
 from eosingest.sources.files.reading.inferring_scan import InferringScan
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
-from eosingest.sources.files.reading.schema_types import from_ddl
+from eosingest.sources.files.reading.schema_types import from_ddl, names_alike
 from eosingest.sources.files.reading.typed_text import arrow_type
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
@@ -169,13 +168,12 @@ class CsvScan(InferringScan):
 
     def _refuse_twice(self, where: str, names: Sequence[str]) -> None:
         """Raise an error if two columns have the same name: SpecError if the spec says so, else FatalError."""
-        fold = str if is_set(self.conf, CASE) else str.lower
-        twice = next((name for name, count in Counter(map(fold, names)).items() if count > 1), None)
-        if twice is not None:
+        alike = names_alike(names, case=is_set(self.conf, CASE))
+        if alike is not None:
             raise (SpecError if where == "source.schema" else FatalError)(
-                f"{where}: there are two columns {twice}",
+                f"{where}: there are two columns {alike[0]}",
                 code="column-twice",
-                hint="nothing was sent; give each column of the header, or of source.schema, a name of its own",
+                hint="nothing was sent; give each column of the header, or of source.schema, another name",
             )
 
     # ---- types -------------------------------------------------------------------------------------------------------

@@ -114,7 +114,11 @@ class CsvTypes:
                 continue
             start = max(level, known.level if known is not None else 0)
             level = self._level(family, texts, start)
-            return Kind(None) if level is None else Kind(family, level, family == _NUMBERS and _are_rounded(texts))
+            if level is None:
+                return Kind(None)
+            # No value of the first type, INT, is rounded; and one that is known to be rounded is enough.
+            is_open = family == _NUMBERS and level > 0 and not (known is not None and known.rounded)
+            return Kind(family, level, is_open and _are_rounded(texts))
         return Kind(None)
 
     def _level(self, family: int, texts: Any, start: int) -> int | None:

@@ -84,8 +84,8 @@ class JsonDecoder:
         `names_once`: a row in which an object has a name twice is corrupt. Otherwise the inspection found none.
         """
         self.names_once = names_once
-        self._raw = _has_raw(schema)
-        self._has_double = _has(schema, DoubleType)
+        self._raw = _has(schema, lambda kind: isinstance(kind, StructType) and is_raw(kind))
+        self._has_double = _has(schema, lambda kind: isinstance(kind, DoubleType))
         strict, lenient = _struct(schema, _LENIENT if self._raw else _STRICT), _struct(schema, _LENIENT)
         self._decode = msgspec.json.Decoder(strict).decode
         self._decode_leniently = msgspec.json.Decoder(lenient).decode
@@ -191,21 +191,15 @@ def is_raw(kind: StructType) -> bool:
     return has_odd_name(kind.names)
 
 
-def _has_raw(kind: DataType) -> bool:
+def _has(kind: DataType, is_wanted: Callable[[DataType], bool]) -> bool:
+    """Say whether a type, or one inside it, is wanted."""
+    if is_wanted(kind):
+        return True
     if isinstance(kind, StructType):
-        return is_raw(kind) or any(_has_raw(each.dataType) for each in kind.fields)
+        return any(_has(each.dataType, is_wanted) for each in kind.fields)
     if isinstance(kind, ArrayType):
-        return _has_raw(kind.elementType)
-    return isinstance(kind, MapType) and _has_raw(kind.valueType)
-
-
-def _has(kind: DataType, wanted: type[DataType]) -> bool:
-    """Say whether a type is, or has inside, one of this class."""
-    if isinstance(kind, StructType):
-        return any(_has(each.dataType, wanted) for each in kind.fields)
-    if isinstance(kind, ArrayType):
-        return _has(kind.elementType, wanted)
-    return isinstance(kind, wanted) or (isinstance(kind, MapType) and _has(kind.valueType, wanted))
+        return _has(kind.elementType, is_wanted)
+    return isinstance(kind, MapType) and _has(kind.valueType, is_wanted)
 
 
 def raw_decoder(kind: DataType) -> Callable[[Raw], Any]:

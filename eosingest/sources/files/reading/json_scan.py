@@ -22,7 +22,7 @@ from eosingest.sources.files.reading.json_decoder import unread_type
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.json_schema import Inference, JsonTypes, Seen, refuse_alike, struct_of
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
-from eosingest.sources.files.reading.schema_types import from_ddl
+from eosingest.sources.files.reading.schema_types import from_ddl, names_alike
 from eosingest.spark.python_scan import PythonRows, PythonScan
 from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
 from eosingest.spark.scan import Direct
@@ -131,15 +131,13 @@ def _refuse_unread(schema: StructType) -> None:
 def _refuse_twins(kind: DataType, *, case: bool) -> None:
     """Raise SpecError for a name that a schema, or a struct in it, has twice. `case`: `a` and `A` are two names."""
     for struct in _structs(kind):
-        seen = set[str]()
-        for name in struct.names:
-            if (folded := name if case else name.lower()) in seen:
-                raise SpecError(
-                    f"source.schema: the column {name} is in it twice",
-                    code="bad-expression",
-                    hint="nothing was sent; correct the spec",
-                )
-            seen.add(folded)
+        alike = names_alike(struct.names, case=case)
+        if alike is not None:
+            raise SpecError(
+                f"source.schema: the column {alike[1]} is in it twice",
+                code="bad-expression",
+                hint="nothing was sent; correct the spec",
+            )
 
 
 def _structs(kind: DataType) -> Iterator[StructType]:

@@ -49,6 +49,17 @@ _PLAIN: Mapping[str, type[DataType]] = {
 }
 
 
+def names_alike(names: Iterable[str], *, case: bool) -> tuple[str, str] | None:
+    """Return the first two names that are one column, None if there are none. `case`: `a` and `A` are two columns."""
+    seen: dict[str, str] = {}
+    for name in names:
+        folded = name if case else name.lower()
+        if folded in seen:
+            return seen[folded], name
+        seen[folded] = name
+    return None
+
+
 def from_ddl(ddl: str) -> StructType:
     """Return the schema of a DDL text; an empty text has no columns. Where no JVM runs, this project's parser reads it.
 
