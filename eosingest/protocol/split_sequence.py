@@ -99,6 +99,8 @@ class SplitSequence:
                 progress.resume()  # of as many rows, too: another attempt may have made other rows dead letters
             if ahead:
                 progress.caught_up = True  # skips no input: `rows` above `seen` ends the attempt
+            if progress.done and progress.by_position:
+                progress.seen = progress.rows  # as in `begin`: the rest of its rows comes in uncounted
         return moved
 
     def _begin(self, split: int) -> SplitProgress:

@@ -1420,6 +1420,30 @@ def test_a_position_that_moved_while_the_input_came_up_to_it(world: World) -> No
     assert world.sent == values(A, 0, 1)
 
 
+def test_another_attempt_commits_all_of_a_split_that_has_positions(world: World) -> None:
+    """Breaks when rows that came in before the other commit count as all rows of the split (simulation 3143097565)."""
+    offsets = np.array([50, 50, 57, 57], dtype=np.int64)
+
+    def of_b(start: int, end: int) -> Batch:
+        return replace(rows(B, start, end), positions=OffsetPositions(offsets[start:end], shared=True))
+
+    def rival(_: Producer) -> None:
+        world.write_offset(
+            replace(
+                committed(B, 4, run=RUN, task=NUMBER),
+                position=57,
+                position_kind=PositionKind.OFFSET,
+                row_records=2,
+                done=True,
+            )
+        )
+        raise FENCED
+
+    world.will("commit", rival)
+    outcome = run(world, of_b(0, 3), of_b(3, 4), rows(C, 0, 1), max_records=3)
+    assert (outcome.exit_code, outcome.code, world.sent) == (0, "", [value_of(C, 0)])
+
+
 def test_another_offsets_topic_of_that_name() -> None:
     """Breaks when a task goes on by what it remembers of a topic that is gone: a newer run may own the job in the new one."""
     world = World(offsets_topic_id="id-2")
