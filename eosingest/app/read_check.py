@@ -31,20 +31,18 @@ def read_source(spec: Spec, observer: Observer, interrupted: Callable[[], int | 
     if not plan.items:
         return [f"nothing was read: there is no {plan.wording.item} with data in it"]
     from eosingest.spark.read_check import count_rows, in_processes
-    from eosingest.spark.scan import ReadWithoutSpark
 
     scan = scan_of(spec)
-    if not isinstance(scan, ReadWithoutSpark):
+    if not scan.checked_by_reading:
         return [f"nothing was read: a {plan.wording.item} is read by a run only"]
     observer.note(f"reading {plan.wording.count(len(plan.items))}; nothing is sent")
     tasks = in_processes(check)
-    scan.inspect(tasks, plan, direct=False, slots=len(plan.items))
-    of_plan = scan.without_spark(plan)
-    if of_plan is None:
+    scan.inspect(tasks, plan)
+    if scan.reads_all_to_infer:
         return [
             f"read {plan.wording.count(len(plan.items))}; without source.schema, values are compared with types by a run only"
         ]
-    rows = count_rows(tasks, of_plan, plan)
+    rows = count_rows(tasks, scan.of(plan), plan)
     return [_read(spec, plan, rows)]
 
 

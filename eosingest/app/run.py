@@ -130,7 +130,7 @@ class _LazyLauncher:
         found = in_thread(lambda: resolved(spec, encodings, unknown="refuse"), self._parts.check, "registry")
         spark = SparkAuditor(self._spark_settings(found))
         try:
-            spark.start(plan.split_size)
+            spark.start()
             sums = spark.read_source(plan, schema)
             return Proof(sums, spark.schema, pinned(found))
         finally:

@@ -191,7 +191,7 @@ class _Verification:
         settings = self._parts.spark_settings(self._kafka.client, self._observer.note, encodings)
         spark = SparkAuditor(settings, self._tell)
         try:
-            spark.start(self._control.split_size)
+            spark.start()
             self._other_reader = spark.other_reader if rows is not None else ""
             parts = [part for extent in self._extents for part in extent.slices()]
             found = spark.read_topic(self._sink.name, parts, patience_s=self._patience_s)

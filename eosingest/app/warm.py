@@ -137,7 +137,7 @@ def _wanted(spec: Spec | None, observer: Observer, check: Callable[[], None]) ->
     else:
         parts = assemble(spec, observer, check, asks_brokers=False)
         settings = parts.spark_settings(ClientSettings(spec.sink.bootstrap_servers), observer.note)  # never connected
-        master, conf, told = settings.master, dict(settings.conf), settings.boot(spec.source.split_size)
+        master, conf, told = settings.master, dict(settings.conf), settings.boot()
     if not is_local(master):
         raise FatalError(f"{master} starts no JVM that could stay warm", code="warm-jvm", hint="local masters alone do")
     jvm.prepare_environment(master, conf)

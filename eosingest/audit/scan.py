@@ -28,7 +28,7 @@ from eosingest.protocol.source import SplitId
 from eosingest.records import checksum
 from eosingest.records.checksum import MODULUS, Totals, record_hashes
 from eosingest.records.runs import runs
-from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
+from eosingest.spark.record_settings import CHECKSUM, METADATA, SPLIT
 from eosingest.spark.without_pandas import map_in_arrow
 
 _EXAMPLES = 10

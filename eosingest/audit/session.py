@@ -26,7 +26,8 @@ from eosingest.report.progress import AuditProgress
 from eosingest.spark import causes, executors, failures, plan_checks
 from eosingest.spark.executor_errors import environment_error
 from eosingest.spark.job import SparkSettings
-from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT, record_frame
+from eosingest.spark.record_columns import record_frame
+from eosingest.spark.record_settings import CHECKSUM, METADATA, SPLIT
 
 _KAFKA_FAILURE = re.compile(r"KafkaFailure: (\w[\w-]*): (.+)")
 _T = TypeVar("_T")
@@ -75,13 +76,13 @@ class SparkAuditor:
         self._before: SourceData | None = None  # as it was read before that
         self.schema: str | None = None  # the schema by which the source was read, as DDL
 
-    def start(self, split_size: int) -> None:
-        """Start Spark, for a source that is cut into splits of `split_size` bytes."""
-        self._in_thread(lambda: self._start(split_size))
+    def start(self) -> None:
+        """Start Spark."""
+        self._in_thread(self._start)
 
-    def _start(self, split_size: int) -> None:
+    def _start(self) -> None:
         settings = self._settings
-        self._spark = settings.start(split_size)
+        self._spark = settings.start()
         executors.ready(self._spark, settings.executor_wait_s, settings.note)
         self._session = self._spark.sql()
 

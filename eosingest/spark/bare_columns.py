@@ -19,7 +19,7 @@ from eosingest.protocol.task_contract import Batch
 from eosingest.records import checksum
 from eosingest.records.encoding import Encoding
 from eosingest.spark.corrupt_rows import explained, why_of
-from eosingest.spark.record_columns import (
+from eosingest.spark.record_settings import (
     CHECKSUM,
     CORRUPT,
     HEADER,

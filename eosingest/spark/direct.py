@@ -9,6 +9,7 @@ worker.ArrowInputs, whose rows Spark computes. Both give the same records and re
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -43,6 +44,15 @@ class DirectReader(Protocol):
         Raises ChangedError if the source differs from the plan, FatalError if it can never be read, OSError if it cannot be
         read now.
         """
+
+
+@dataclass(frozen=True)
+class Direct:
+    """How tasks read the source themselves: the planned splits, done ones too, their reader, and the columns as DDL."""
+
+    reader: DirectReader
+    splits: Sequence[DirectSplit]
+    schema: str
 
 
 Confirm: TypeAlias = Callable[[], None]  # see `task_contract.Inputs.confirm`. Pickled and sent to the tasks.

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 
 from eosingest.errors import FatalError
 from eosingest.protocol.task_contract import Signal
-from eosingest.spark.record_columns import SPLIT
+from eosingest.spark.record_settings import SPLIT
 from eosingest.spark.without_pandas import literal
 
 

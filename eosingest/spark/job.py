@@ -20,7 +20,7 @@ from eosingest.protocol.verdict import JobResult
 from eosingest.spark import avro_jar, causes, executors, failures, required_settings, session
 from eosingest.spark.direct import is_constant
 from eosingest.spark.executors import LossWatch
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 from eosingest.spark.scan import Scan, tasks_of
 from eosingest.spec.masters import attempts_of_tasks, is_local
 
@@ -54,20 +54,20 @@ class SparkSettings:
     note: Callable[[str], None] = to_nobody
     whole: bool = False
 
-    def boot(self, split_size: int) -> dict[str, str]:
+    def boot(self) -> dict[str, str]:
         """Return the settings that its JVM starts with."""
-        return session.settings_of(self.master, self.conf, self.scan.spark_conf(split_size), self._jars())
+        return session.settings_of(self.master, self.conf, self.scan.spark_conf(), self._jars())
 
     def _jars(self) -> Sequence[str]:
         return avro_jar.jars(self.conf) if self.records.is_avro else ()
 
-    def start(self, split_size: int) -> session.Spark:
-        """Start Spark, for a source with splits of `split_size`; see `session.start`."""
+    def start(self) -> session.Spark:
+        """Start Spark; see `session.start`."""
         return session.start(
             job=self.job,
             master=self.master,
             conf=self.conf,
-            of_source=self.scan.spark_conf(split_size),
+            of_source=self.scan.spark_conf(),
             jars=self._jars(),
             log_file=self.log_file,
             wait_s=self.executor_wait_s,
@@ -104,28 +104,27 @@ class SparkLauncher:
         from eosingest.spark.reading import direct_reading, frame_reading
 
         settings, scan = self._settings, self._settings.scan
-        self._spark = settings.start(plan.split_size)
+        self._spark = settings.start()
         self._plan = plan
         try:
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
             direct = scan.direct(plan)
             slots = executors.most_tasks(self._spark)
             most_tasks = 1 if settings.whole else slots
-            inspected = interruptible.begin(
-                lambda: scan.inspect(tasks_of(self._spark.context), plan, direct=direct is not None, slots=slots),
-                "spark-inspect",
-            )
+            tasks = tasks_of(self._spark.context, slots)
+            inspected = interruptible.begin(lambda: scan.inspect(tasks, plan), "spark-inspect")
             if direct is not None:
                 inspected.result()
-                if schema is not None and not same_items and scan.infers_schema:
-                    scan.check_pinned_schema(self._spark.sql(), plan, schema)
+                if schema is not None and not same_items:
+                    scan.check_pinned_schema(tasks, plan, schema)
                 self._reading = direct_reading(direct, schema, most_tasks)
                 return replace(self._reading.prepared, slots=slots)
             sql = self._spark.sql()  # takes 1.5 s, during which tasks inspect
             inspected.result()
             if schema is not None and not same_items:
-                scan.check_pinned_schema(sql, plan, schema)
-            self._reading = frame_reading(scan, settings.records, sql, plan, schema, most_tasks)
+                scan.check_pinned_schema(tasks, plan, schema)
+            rows = scan.frame(sql, plan, schema, most_tasks, resumed=True)
+            self._reading = frame_reading(rows, settings.records, most_tasks)
             return replace(self._reading.prepared, slots=slots)
         except failures.FROM_THE_JVM as error:
             explained = self._explain(error)

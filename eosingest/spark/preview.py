@@ -18,16 +18,8 @@ from eosingest.report.model import ShownRecord
 from eosingest.spark import executors, failures, plan_checks
 from eosingest.spark.corrupt_rows import Why
 from eosingest.spark.job import SparkLauncher
-from eosingest.spark.record_columns import (
-    CORRUPT,
-    HEADER,
-    HEADERS,
-    PARTITION,
-    TIMESTAMP,
-    UNFIT,
-    RecordSettings,
-    record_frame,
-)
+from eosingest.spark.record_columns import record_frame
+from eosingest.spark.record_settings import CORRUPT, HEADER, HEADERS, PARTITION, TIMESTAMP, UNFIT, RecordSettings
 
 
 class SparkPreviewer(SparkLauncher):
@@ -49,7 +41,7 @@ class SparkPreviewer(SparkLauncher):
     def _open(self, plan: Plan) -> str:
         settings = self._settings
         try:
-            self._spark = settings.start(plan.split_size)
+            self._spark = settings.start()
             executors.ready(self._spark, settings.executor_wait_s, settings.note)
         except IncompleteError as error:  # a preview sends nothing that could be incomplete
             raise TemporaryError(error.message, code=error.code, hint="preview again") from error

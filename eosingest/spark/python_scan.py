@@ -3,8 +3,8 @@
     records are bare columns ─▶ straight: the producer reads the columns of a batch in place; no JVM has rows
     anything else ───────────▶ PythonRows: range(n) ─▶ mapInArrow(reader) ─▶ record_columns.py ─▶ mapInArrow(task)
 
-A kind provides an `ArrowReader` and the types of its columns; `PythonScan` is its `scan.Scan`. All sources have the same
-expression language, Spark SQL. Both ways give the same records, positions and receipts.
+A kind provides an `ArrowReader` and the types of its columns (`scan.Scan.of`). All sources have the same expression language,
+Spark SQL. Both ways give the same records, positions and receipts.
 """
 
 from __future__ import annotations
@@ -29,14 +29,9 @@ from eosingest.records import checksum
 from eosingest.spark import plan_checks, volatile_casts
 from eosingest.spark.bare_columns import StraightReader, bare_columns
 from eosingest.spark.corrupt_rows import Why, why_of
-from eosingest.spark.direct import Confirm, deal, is_constant
+from eosingest.spark.direct import Direct, deal
 from eosingest.spark.failures import in_words
-from eosingest.spark.record_columns import (
-    ITEM_COLUMN,
-    SPLIT,
-    RecordSettings,
-)
-from eosingest.spark.scan import Direct, Scan, SplitFrame, Tasks
+from eosingest.spark.record_settings import ITEM_COLUMN, SPLIT, RecordSettings
 from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spec.expressions import quote_name
 
@@ -74,7 +69,7 @@ class ArrowReader(Protocol):
 
 @dataclass(frozen=True)
 class PythonScan:
-    """The Scan of a kind whose splits are read in Python; `columns` maps their names to their Spark SQL types.
+    """The columns of a plan's rows, by name with their Spark SQL types, and the `reader` of its splits.
 
     `position` names the column with the position of each row (an offset of BIGINT, or a key of DECIMAL(19,0), STRING or a
     STRUCT of these, ascending in a split), None if rows are counted. `hidden` are columns of the reader, with their types, that
@@ -90,16 +85,10 @@ class PythonScan:
     narrowed: Callable[[frozenset[str]], ArrowReader] | None = None
     item_column: ItemColumn | None = None
 
-    infers_schema = False
-
     @property
     def schema(self) -> str:
         """The columns as DDL."""
         return _ddl(self.columns)
-
-    def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Return no settings: Spark does not read the source."""
-        return {}
 
     def direct(self, plan: Plan) -> Direct | None:
         """Return how tasks read the splits if the records are bare columns, else None."""
@@ -109,18 +98,11 @@ class PythonScan:
         reader = self.narrowed(bare.names) if self.narrowed is not None else self.reader
         return Direct(StraightReader(reader, bare, self.position), planned_splits(plan), self.schema)
 
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
-        """Do nothing: columns that have types cannot be misread."""
+    def frame(self, spark: SparkSession, plan: Plan, most_tasks: int, *, resumed: bool = False) -> PythonRows:
+        """Return the rows of the pending splits, which the reader reads in at most `most_tasks` tasks of Spark.
 
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """Do nothing: the columns are the kind's own, and no schema is inferred."""
-
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> PythonRows:
-        """Return rows that the reader reads in Spark's tasks; done splits are not read.
-
-        With `narrowed`, the columns that the records do not use are not read (`PythonRows.fitted`).
+        `resumed`: where rows have positions, those that are committed are left out; else each split is read from its first
+        row on. With `narrowed`, the columns that the records do not use are not read (`PythonRows.fitted`).
         """
         pending = {planned.id for planned in plan.pending}
         splits = [split for split in planned_splits(plan) if split.planned.id in pending]
@@ -146,16 +128,6 @@ class PythonScan:
         rows = rows_of(self.reader, self.columns)
         narrowed, why = narrow if self.narrowed is not None else None, why_of(self.reader)
         return PythonRows(rows, tuple(self.columns), self.schema, splits, len(tasks), self.position, narrowed, why)
-
-    def confirm(self, plan: Plan) -> Confirm:
-        """Return a check of nothing."""
-        return is_constant
-
-    audit_reader = ""
-
-    def for_audit(self) -> Scan:
-        """Return this scan: there is only one reader."""
-        return self
 
 
 def arrow_schema(types: StructType) -> pa.Schema:
@@ -200,7 +172,7 @@ def planned_splits(plan: Plan) -> list[PythonSplit]:
 
 @dataclass(frozen=True)
 class PythonRows:
-    """Rows that Python reads in Spark's tasks (`scan.SplitFrame`): each of the `tasks` partitions has its own splits.
+    """Rows that Python reads in Spark's tasks : each of the `tasks` partitions has its own splits.
 
     `narrow` returns the same rows with values in only some columns, null in the others, and their reader.
     """
@@ -224,8 +196,8 @@ class PythonRows:
         """The column with each row's position, None if the kind has none."""
         return functions.col(quote_name(self.position_column)) if self.position_column is not None else None
 
-    def fitted(self, records: DataFrame) -> SplitFrame:
-        """Return this frame, or one that reads only the columns that the records use."""
+    def fitted(self, records: DataFrame) -> PythonRows:
+        """Return these rows, or some that reads only the columns that the records use."""
         if self.narrow is None:
             return self
         used = plan_checks.referenced(records, self.rows) & set(self.visible)

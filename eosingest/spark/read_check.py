@@ -16,7 +16,7 @@ from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.spark.corrupt_rows import Why, why_of
 from eosingest.spark.python_scan import ArrowReader, PythonScan, PythonSplit, planned_splits
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 from eosingest.spark.scan import Tasks
 
 _TICK_S = 0.2
@@ -66,9 +66,8 @@ def _first(text: bytes, why: Why | None) -> str:
 
 def count_rows(tasks: Tasks, scan: PythonScan, plan: Plan) -> list[Rows]:
     """Read all splits of a plan; return the rows of each item, in the plan's order. Raises the first error of a reader."""
-    splits = planned_splits(plan)
     found: dict[str, Rows] = {}
-    for result in tasks(_CountRows(scan.reader), splits, len(splits)):
+    for result in tasks(_CountRows(scan.reader), planned_splits(plan)):
         if isinstance(result, EosingestError):
             raise result
         before = found.get(result.item, Rows(result.item, 0))
@@ -81,11 +80,11 @@ def count_rows(tasks: Tasks, scan: PythonScan, plan: Plan) -> list[Rows]:
 def in_processes(check: Callable[[], None]) -> Tasks:
     """Return tasks in processes, as many as the host has cores. `check` is called meanwhile, and raises to end them."""
 
-    def run(function: Callable[[Iterable[Any]], Iterable[Any]], items: Sequence[Any], count: int) -> list[Any]:
-        processes = min(count, os.cpu_count() or 1)
+    def run(function: Callable[[Iterable[Any]], Iterable[Any]], items: Sequence[Any]) -> list[Any]:
+        processes = min(len(items), os.cpu_count() or 1)
         if processes <= 1:
             return list(function(items))
-        parts = min(count, processes * _TASKS_PER_PROCESS)
+        parts = min(len(items), processes * _TASKS_PER_PROCESS)
         slices = [items[number::parts] for number in range(parts)]
         with get_context("spawn").Pool(processes, _leave_signals) as pool:
             waiting = pool.map_async(partial(_listed, function), slices, chunksize=1)

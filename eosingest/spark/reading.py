@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pyspark import Accumulator
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from eosingest.protocol.driver_contract import Prepared
-from eosingest.protocol.plan import Plan
 from eosingest.protocol.split_table import SplitTable
 from eosingest.spark import plan_checks
-from eosingest.spark.direct import Confirm, DirectReader, DirectSplit, deal
+from eosingest.spark.direct import Confirm, Direct, DirectReader, DirectSplit, deal
 from eosingest.spark.end_marker import with_end_row
-from eosingest.spark.record_columns import RecordSettings, null_columns, record_frame
-from eosingest.spark.scan import Direct, Scan, SplitFrame
+from eosingest.spark.python_scan import PythonRows
+from eosingest.spark.record_columns import null_columns, record_frame
+from eosingest.spark.record_settings import RecordSettings
 from eosingest.spark.without_pandas import map_in_arrow
 from eosingest.spark.worker import OUTPUT_SCHEMA, DirectTaskFunction, TaskFunction, WorkerKafka
 
@@ -45,7 +45,7 @@ class FrameReading:
     """
 
     records: DataFrame
-    source: SplitFrame
+    source: PythonRows
     headers: tuple[str, ...]
     prepared: Prepared
     several: bool = True
@@ -77,14 +77,12 @@ class DirectReading:
         return tasks.mapPartitions(DirectTaskFunction(kafka, self.reader, outcomes, confirm))
 
 
-def frame_reading(
-    scan: Scan, settings: RecordSettings, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int
-) -> FrameReading:
-    """Make the record columns; check that their plan is narrow and reads each planned split once.
+def frame_reading(rows: PythonRows, settings: RecordSettings, most_tasks: int) -> FrameReading:
+    """Make the record columns of a plan's rows; check that Spark's plan is narrow and reads each planned split once.
 
-    `schema` is the pinned one, as DDL. Raises SpecError for an invalid expression, ChangedError for a changed source.
+    Raises SpecError for an invalid expression.
     """
-    frame = record_frame(scan.frame(spark, plan, schema, most_tasks, resumed=True), settings)
+    frame = record_frame(rows, settings)
     records = frame.records.drop(*null_columns(frame, settings))
     plan_checks.check_narrow(records)
     splits, partitions = frame.source.verified(records)

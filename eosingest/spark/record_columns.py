@@ -2,7 +2,7 @@
 
     rows ─▶ where ─▶ select ─▶ key, value, headers, timestamp, partition ─▶ + checksum of the record
 
-The rows are those of a `SplitFrame` (scan.py). Workers, audit and preview find the record columns by the names below.
+Workers, audit and preview find the record columns by the names in record_settings.py.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, IllegalArgumentException, ParseException
 from pyspark.sql import Column, DataFrame, functions
@@ -18,25 +19,29 @@ from pyspark.sql.types import DataType, IntegralType
 
 from eosingest.errors import SpecError
 from eosingest.records import checksum
-from eosingest.records.encoding import AVRO, JSON, Encoding
+from eosingest.records.encoding import JSON, Encoding
 from eosingest.spark import generators, plan_checks, volatile_casts
 from eosingest.spark.encoded_columns import encoded
-from eosingest.spark.scan import SplitFrame
+from eosingest.spark.record_settings import (
+    CHECKSUM,
+    CORRUPT,
+    HEADER,
+    HEADERS,
+    HEADERS_TYPE,
+    ITEM_COLUMN,
+    METADATA,
+    PARTITION,
+    POSITION,
+    SPLIT,
+    TIMESTAMP,
+    UNFIT,
+    RecordSettings,
+)
 from eosingest.spark.without_pandas import literal
-from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name, tokens
+from eosingest.spec.expressions import as_time, expand_star, literal_functions, normalise, quote_name
 
-SPLIT = "__eosingest_split"
-POSITION = "__eosingest_position"
-CORRUPT = "__eosingest_corrupt"
-UNFIT = "__eosingest_unfit"  # why a row does not fit the schema that encodes it
-CHECKSUM = "__eosingest_checksum"
-METADATA = "__eosingest_metadata"
-ITEM_COLUMN = "_metadata"  # of a row's item: as in Spark, `*` has no such column
-TIMESTAMP = "__eosingest_timestamp"
-PARTITION = "__eosingest_partition"
-HEADER = "__eosingest_header_"  # followed by the header's index in the spec
-HEADERS = "__eosingest_headers"  # all headers of a record in one column
-HEADERS_TYPE = "ARRAY<STRUCT<key: STRING, value: BINARY>>"
+if TYPE_CHECKING:
+    from eosingest.spark.python_scan import PythonRows
 
 _OUR_PREFIX = "__eosingest_"
 _HIDDEN_ITEM_COLUMN = "__eosingest_item"
@@ -50,55 +55,15 @@ _TIME_TYPES = ("timestamp", "timestamp_ntz", "date")
 _NUMBER_TYPES = ("integer", "long", "short", "byte")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordSettings:
-    """The spec's expressions: Spark SQL, over the columns of the source. `header_column` is for all headers of a record.
-
-    `key` and `value` are expressions for bytes, or encodings by a schema.
-    """
-
-    where: str | None
-    select: tuple[str, ...]
-    key: str | Encoding | None
-    value: str | Encoding
-    headers: dict[str, str]
-    timestamp: str | None
-    partition: str | None = None
-    header_column: str | None = None
-
-    @property
-    def encodings(self) -> dict[str, Encoding]:
-        """The encodings of `key` and `value`, as far as they have one."""
-        return {name: one for name, one in (("key", self.key), ("value", self.value)) if isinstance(one, Encoding)}
-
-    @property
-    def names_item_column(self) -> bool:
-        """Say whether an expression names the column ITEM_COLUMN: not a field of this name, nor a text."""
-        encodings = [one.expression for one in self.encodings.values()]
-        parts = (self.where, self.key, self.value, self.timestamp, self.partition, self.header_column)
-        expressions = (*parts, *self.select, *self.headers.values(), *encodings)
-        return any(_names_item_column(text) for text in expressions if isinstance(text, str))
-
-    @property
-    def is_avro(self) -> bool:
-        """Say whether key or value are in Avro."""
-        return any(encoding.kind == AVRO for encoding in self.encodings.values())
-
-    @property
-    def json_schemas(self) -> dict[str, str]:
-        """The JSON Schemas of `key` and `value`, as far as they have one."""
-        return {name: encoding.schema for name, encoding in self.encodings.items() if encoding.kind == JSON}
-
-
 @dataclass(frozen=True)
 class RecordFrame:
     """`records` has the record columns, computed from the rows of `source`."""
 
     records: DataFrame
-    source: SplitFrame
+    source: PythonRows
 
 
-def record_frame(source: SplitFrame, settings: RecordSettings) -> RecordFrame:
+def record_frame(source: PythonRows, settings: RecordSettings) -> RecordFrame:
     """Make the record columns. Raises SpecError that names the key of the spec whose expression Spark refuses."""
     records, columns = _composed(source, settings)
     fitted = source.fitted(records)
@@ -116,7 +81,7 @@ def null_columns(frame: RecordFrame, settings: RecordSettings) -> tuple[str, ...
 
 
 def _composed(
-    source: SplitFrame, settings: RecordSettings, columns: Sequence[str] | None = None
+    source: PythonRows, settings: RecordSettings, columns: Sequence[str] | None = None
 ) -> tuple[DataFrame, Sequence[str]]:
     """Return the records, and the columns that a star in `[record]` means: `columns`, or all selected ones."""
     visible = source.visible
@@ -132,27 +97,18 @@ def _composed(
     return _records(selected, settings, ours, columns), columns
 
 
-def _names_item_column(expression: str) -> bool:
-    if ITEM_COLUMN not in expression.lower():
-        return False
-    found = tokens(expression)
-    return any(
-        token.name == ITEM_COLUMN and (index == 0 or found[index - 1].text != ".") for index, token in enumerate(found)
-    )
-
-
-def _ours(source: SplitFrame) -> tuple[str, ...]:
+def _ours(source: PythonRows) -> tuple[str, ...]:
     """Return the names of the columns that follow the user's: our own, and ITEM_COLUMN."""
     item = (ITEM_COLUMN,) if _has_item(source) else ()
     return (*item, CORRUPT, SPLIT) if source.position is None else (*item, CORRUPT, SPLIT, POSITION)
 
 
-def _has_item(source: SplitFrame) -> bool:
+def _has_item(source: PythonRows) -> bool:
     """Say whether the rows have a column ITEM_COLUMN that is not the data's."""
     return ITEM_COLUMN in source.rows.columns and ITEM_COLUMN not in map(str.lower, source.visible)
 
 
-def _visible_rows(source: SplitFrame) -> DataFrame:
+def _visible_rows(source: PythonRows) -> DataFrame:
     """Select the columns that expressions may name, and our own."""
     rows = source.rows
     corrupt = functions.col(CORRUPT) if CORRUPT in rows.columns else literal(None).cast("string").alias(CORRUPT)

@@ -1,124 +1,96 @@
-"""Defines how a kind of source is read: by Spark (`Scan.frame`), or by the tasks themselves (`Scan.direct`).
+"""Defines how a kind of source is read: its `Scan` returns, for a plan, the columns of the rows and their reader.
 
-    Scan ─▶ SplitFrame: the source's rows, each with its split ───────▶ record_columns.py ─▶ FrameReading
-      └──▶ Direct: planned splits, and their reader ─────────────────────────────────────────▶ DirectReading
+    Scan.of(plan) ─▶ PythonScan (python_scan.py) ─▶ Direct: the tasks send what they read     ─▶ DirectReading
+                                                └──▶ PythonRows ─▶ record_columns.py: Spark SQL ─▶ FrameReading
 
-The launcher (job.py), previews and audits use these protocols; spark/ depends on no kind of source.
+The launcher (job.py), previews and audits use this class; spark/ depends on no kind of source.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from eosingest.protocol.plan import Plan, PlannedSplit
-from eosingest.spark.corrupt_rows import Why
-from eosingest.spark.direct import Confirm, DirectReader, DirectSplit
+from eosingest.protocol.plan import Plan
+from eosingest.spark.direct import Confirm, Direct, is_constant
 
-if TYPE_CHECKING:
-    from eosingest.spark.python_scan import PythonScan
+if TYPE_CHECKING:  # it imports Kafka's client, which previews do not need
+    from eosingest.spark.python_scan import PythonRows, PythonScan
 
-# Calls a function, which is pickled, with the items, dealt to so many tasks; returns what it yields.
-Tasks: TypeAlias = Callable[[Callable[[Iterable[Any]], Iterable[Any]], Sequence[Any], int], list[Any]]
-
-
-def tasks_of(context: Any) -> Tasks:
-    """Return the tasks of a SparkContext."""
-    return lambda function, items, count: context.parallelize(items, count).mapPartitions(function).collect()
+_TASKS_PER_SLOT = 4  # items differ in size: many small tasks end at about the same time
+# Calls a function, which is pickled, with the items, dealt to tasks; returns what it yields.
+Tasks: TypeAlias = Callable[[Callable[[Iterable[Any]], Iterable[Any]], Sequence[Any]], list[Any]]
 
 
-class SplitFrame(Protocol):
-    """The rows of a plan's splits, before the spec's expressions are applied; the rows of a split are in its order."""
+def tasks_of(context: Any, slots: int | None = None) -> Tasks:
+    """Return the tasks of a SparkContext. `slots`: how many run at a time, by default its parallelism."""
 
-    @property
-    def rows(self) -> DataFrame:
-        """The source's columns, record_columns.CORRUPT if its reader may meet rows that it cannot parse, and ITEM_COLUMN."""
+    def run(function: Callable[[Iterable[Any]], Iterable[Any]], items: Sequence[Any]) -> list[Any]:
+        count = min(len(items), _TASKS_PER_SLOT * (slots or context.defaultParallelism))
+        found: list[Any] = context.parallelize(items, max(1, count)).mapPartitions(function).collect()
+        return found
 
-    @property
-    def visible(self) -> Sequence[str]:
-        """The columns that expressions may name."""
+    return run
 
-    @property
-    def schema(self) -> str:
-        """The visible columns with their types, as DDL."""
+
+class Scan(ABC):
+    """How a source is read. Every method may raise the errors of errors.py; each names the item concerned.
+
+    `checked_by_reading`: `check --read` reads the source.
+    """
+
+    checked_by_reading = False
 
     @property
-    def split(self) -> Column:
-        """The column, over `rows`, with the hash of each row's split (BIGINT)."""
-
-    @property
-    def position(self) -> Column | None:
-        """The column, over `rows`, with the position of each row (positions.py), None where rows are counted."""
-
-    @property
-    def why(self) -> Why | None:
-        """See `corrupt_rows.why_of`."""
-
-    def fitted(self, records: DataFrame) -> SplitFrame:
-        """Return this frame, or the one to use instead if Spark could not execute the plan of `records`, computed from it."""
-
-    def verified(self, records: DataFrame) -> tuple[Mapping[int, PlannedSplit], int]:
-        """Return the planned splits by the hashes in their rows, and the number of partitions that Spark will read.
-
-        Both are read from the plan that is executed, which has each planned split exactly once, except splits without any
-        row. Raises ChangedError if the source differs from the plan.
-        """
-
-
-@dataclass(frozen=True)
-class Direct:
-    """How tasks read the source themselves: the planned splits, done ones too, their reader, and the columns as DDL."""
-
-    reader: DirectReader
-    splits: Sequence[DirectSplit]
-    schema: str
-
-
-class Scan(Protocol):
-    """How a source is read. Every method may raise the errors of errors.py; each names the item concerned."""
-
-    @property
-    def infers_schema(self) -> bool:
-        """Whether the schema was inferred, also where tasks read the source themselves: `check_pinned_schema` is needed."""
-
-    def spark_conf(self, split_size: int) -> Mapping[str, str]:
-        """Return the Spark settings that reading requires; they override the user's, and are checked in the running Spark."""
-
-    def direct(self, plan: Plan) -> Direct | None:
-        """Return how tasks read the pending splits themselves; None if Spark has to read them."""
-
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
-        """Check, before anything is sent, for data that readers would misread. `slots`: how many of `tasks` run at a time."""
-
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
-        """Raise ChangedError if the `pinned` schema (DDL) was inferred and no longer fits the data of the plan."""
-
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> SplitFrame:
-        """Return the rows of the pending splits; rows of done splits may be among them.
-
-        `schema`: the pinned one, as DDL. `most_tasks`: how many tasks may read them. `resumed`: where rows have positions,
-        those that are committed may be left out; otherwise each split is read from its first row on.
-        """
-
-    def confirm(self, plan: Plan) -> Confirm:
-        """Return what a task calls before it commits everything in one transaction: `task_contract.Inputs.confirm`."""
-
-    def for_audit(self) -> Scan:
-        """Return the scan by which an audit reads: by another reader than a run's, if the kind has one."""
+    def reads_all_to_infer(self) -> bool:
+        """Whether the types of the columns are inferred from all rows, which tasks of Spark read for that."""
+        return False
 
     @property
     def audit_reader(self) -> str:
-        """The name of that other reader; "" if there is only the reader of a run."""
+        """The name of an audit's reader, if that is another one than a run's; "" if there is only the reader of a run."""
+        return ""
 
+    @abstractmethod
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
+        """Return the columns of a plan's rows, and their reader.
 
-@runtime_checkable
-class ReadWithoutSpark(Scan, Protocol):
-    """A Scan whose splits can be read without a JVM."""
+        `schema` is the pinned or inferred one, as DDL; a kind may prefer the one that the spec gives.
+        """
 
-    def without_spark(self, plan: Plan) -> PythonScan | None:
-        """Return the scan of a plan; None if the types of its columns are inferred from its rows."""
+    def spark_conf(self) -> Mapping[str, str]:
+        """Return the Spark settings that reading requires; they override the user's, and are checked in the running Spark."""
+        return {}
+
+    def inspect(self, tasks: Tasks, plan: Plan) -> None:  # noqa: B027 - a kind whose columns have types needs none
+        """Check, before anything is sent, for data that readers would misread."""
+
+    def inferred(self, tasks: Tasks, plan: Plan) -> str | None:
+        """Return the schema that is inferred from all rows, as DDL; None if the types of the columns are known otherwise."""
+        return None
+
+    def check_pinned_schema(self, tasks: Tasks, plan: Plan, pinned: str) -> None:  # noqa: B027 - of an inferred one only
+        """Raise ChangedError if the `pinned` schema (DDL) was inferred and no longer fits the data of the plan."""
+
+    def direct(self, plan: Plan) -> Direct | None:
+        """Return how tasks read the pending splits and send them, without Spark SQL; None if the records need that."""
+        return None if self.reads_all_to_infer else self.of(plan).direct(plan)
+
+    def frame(
+        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
+    ) -> PythonRows:
+        """Return the rows of the pending splits; see `PythonScan.frame`. `schema`: the pinned one, as DDL."""
+        if schema is None:
+            schema = self.inferred(tasks_of(spark.sparkContext), plan)
+        return self.of(plan, schema).frame(spark, plan, most_tasks, resumed=resumed)
+
+    def confirm(self, plan: Plan) -> Confirm:
+        """Return what a task calls before it commits everything in one transaction: `task_contract.Inputs.confirm`."""
+        return is_constant
+
+    def for_audit(self) -> Scan:
+        """Return the scan by which an audit reads: by another reader than a run's, if the kind has one."""
+        return self

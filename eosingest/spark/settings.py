@@ -10,7 +10,7 @@ from eosingest.kafka.config import ClientSettings
 from eosingest.records.encoding import Encoding
 from eosingest.spark import session, spark_defaults
 from eosingest.spark.job import SparkSettings, to_nobody
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 from eosingest.spark.scan import Scan
 from eosingest.spec import Spec
 from eosingest.spec.encodings import Encoded

@@ -42,7 +42,7 @@ from eosingest.spark.direct import Confirm, DirectInputs, DirectReader, DirectSp
 from eosingest.spark.end_marker import until_end
 from eosingest.spark.positions import positions_of
 from eosingest.spark.read_ahead import ReadAhead
-from eosingest.spark.record_columns import (
+from eosingest.spark.record_settings import (
     CHECKSUM,
     CORRUPT,
     HEADER,

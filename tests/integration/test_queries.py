@@ -18,7 +18,7 @@ from eosingest.protocol.source import Snapshot
 from eosingest.sources.postgres import snapshot
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.sources.postgres.source import TableSource
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 from tests.support.builders import as_recorded
 from tests.support.commands import finish
 from tests.support.harness import Job, assert_done, assert_refused, assert_verified, wait_for

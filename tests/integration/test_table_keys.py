@@ -11,7 +11,7 @@ from eosingest.errors import FatalError, SpecError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.postgres.reading.scan import scan_of
 from eosingest.spark.bare_columns import StraightReader
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 from tests.support.harness import Job, assert_done, assert_refused, assert_verified
 from tests.support.held_runs import run_killed_at
 from tests.support.postgres import Postgres, running_postgres

@@ -13,7 +13,7 @@ from eosingest.audit.session import SparkAuditor
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.listing.partitions import decoded
 from eosingest.sources.files.reading.audit_lines import decoded_again
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.text_scan import TextScan
 from eosingest.sources.files.source import FileSource
@@ -23,7 +23,7 @@ from tests.support.reading.table_rows import FOLDERS
 
 
 @pytest.mark.parametrize(("format", "kind"), [("json", JsonScan), ("text", TextScan)])
-def test_an_audit_finds_what_a_run_decodes_wrong(tmp_path: Path, format: str, kind: type[FilesInPython]) -> None:
+def test_an_audit_finds_what_a_run_decodes_wrong(tmp_path: Path, format: str, kind: type[FileScan]) -> None:
     """Breaks when the audit uses the run's decoder: then both are wrong in the same way."""
     for number, name in enumerate(FOLDERS.values()):
         folder = tmp_path / "K=1" / "d" / f"b+ %c={number:02}" / name
@@ -34,7 +34,7 @@ def test_an_audit_finds_what_a_run_decodes_wrong(tmp_path: Path, format: str, ki
     read = settings_of(Asked(format, {}, "k", schema="n INT" if format == "json" else None))
 
     def values(scan: Any) -> list[tuple[str, str | None]]:
-        reader = scan.without_spark(plan).reader
+        reader = scan.of(plan).reader
         batches = (batch for split in planned_splits(plan) for batch in reader.read(split, None))
         return sorted((row["b+ %c"], row["k"]) for batch in batches for row in batch.to_pylist())
 

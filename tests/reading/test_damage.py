@@ -288,10 +288,10 @@ def test_damage_is_found_before(tmp_path: Path) -> None:
     plan = make_plan(source, {}, 25_000, source.plan())
     read: Any = SimpleNamespace(format="json", options={}, schema=None, inspects=True)
     with pytest.raises(FatalError) as caught:
-        inspect_pending(None, read, plan, as_lines=False, slots=2)
+        inspect_pending(None, read, plan, as_lines=False)
     assert caught.value.code == "bad-data"
     assert caught.value.message.count("bzip2 stream") == 3
     assert all(f"f{number}.bz2: near byte" in caught.value.message for number in (0, 2, 4))
     (tmp_path / "f0.bz2").write_bytes(gzip.compress(b"x"))
     with pytest.raises(ChangedError):
-        inspect_pending(None, read, plan, as_lines=False, slots=2)
+        inspect_pending(None, read, plan, as_lines=False)

@@ -15,7 +15,8 @@ from eosingest.protocol.task_contract import Signal
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.end_marker import until_end, with_end_row
-from eosingest.spark.record_columns import SPLIT, record_frame
+from eosingest.spark.record_columns import record_frame
+from eosingest.spark.record_settings import SPLIT
 from tests.support.reading.lab import Asked, Lab, lab, plan_of, settings_of  # noqa: F401 - a fixture
 
 _SPLIT_BYTES = 500

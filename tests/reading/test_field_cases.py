@@ -25,7 +25,8 @@ from eosingest.cli import main as cli
 from eosingest.errors import EosingestError, SpecError
 from eosingest.protocol.plan import make_plan
 from eosingest.sniff import input as sniffed
-from eosingest.spark.record_columns import CORRUPT, record_frame
+from eosingest.spark.record_columns import record_frame
+from eosingest.spark.record_settings import CORRUPT
 from eosingest.spark.scan import tasks_of
 from eosingest.spark.settings import record_settings
 from eosingest.spec import load
@@ -62,7 +63,7 @@ def values(file: Path, lab: Lab) -> list[bytes | None]:  # noqa: F811
     source, scan, records = source_of(spec), scan_of(spec), record_settings(spec, {})
     plan = make_plan(source, {}, spec.source.split_size, source.plan())
     direct = scan.direct(plan)
-    scan.inspect(tasks_of(lab.spark.sparkContext), plan, direct=direct is not None, slots=2)
+    scan.inspect(tasks_of(lab.spark.sparkContext), plan)
     if direct is not None:
         return direct_values(direct)
     for name, value in spec.spark.conf.items():

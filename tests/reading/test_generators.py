@@ -10,7 +10,8 @@ from pyspark.errors import SparkRuntimeException
 
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.read_settings import ReadSettings
-from eosingest.spark.record_columns import CORRUPT, record_frame
+from eosingest.spark.record_columns import record_frame
+from eosingest.spark.record_settings import CORRUPT
 from tests.support.reading.lab import Asked, Lab, lab, plan_of, settings_of  # noqa: F401 - a fixture
 
 _SCHEMA = "n INT, tags ARRAY<STRING>, more MAP<STRING, INT>, parts ARRAY<STRUCT<a: INT, b: STRING>>"

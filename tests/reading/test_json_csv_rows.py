@@ -20,7 +20,7 @@ from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import planned_splits
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 from eosingest.spec.expressions import unstable
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
 

@@ -16,14 +16,14 @@ from pyspark.sql.types import StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import make_plan
-from eosingest.sources.files.reading.files_in_python import ddl_of
+from eosingest.sources.files.reading.file_scan import ddl_of
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.json_schema import Inference, JsonTypes, Seen, refuse_alike, struct_of
 from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import PythonSplit, planned_splits
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 from tests.support.reading.lab import lab  # noqa: F401 - a fixture
 
 _ODD = [

@@ -43,7 +43,7 @@ from eosingest.sources.files.reading import (
     xml_scan,
 )
 from eosingest.sources.files.reading.columnar_values import Calendars
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.typed_text import TextType
 from eosingest.spark import volatile_casts
 from tests.support.reading.lab import Lab, lab  # noqa: F401 - a fixture
@@ -297,7 +297,7 @@ SWITCHES = [
     ),
     Switch(
         "folders take the data's place",
-        _set(FilesInPython, "refuse_folders", _nothing),
+        _set(FileScan, "refuse_folders", _nothing),
         ("json/folders/the data", "orc/folders/the data"),
     ),
 ]

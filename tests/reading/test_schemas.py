@@ -16,6 +16,7 @@ from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import planned_splits
+from eosingest.spark.scan import tasks_of
 from tests.reading.test_parquet_orc_types import packed
 from tests.support.reading.lab import Asked, Lab, lab, scan_of, settings_of  # noqa: F401 - a fixture
 from tests.support.reading.table_avro import column, record
@@ -24,16 +25,16 @@ from tests.support.reading.table_avro import packed as avro
 _HEADER = {"header": "true"}
 # Format, files, the pinned schema; what is said of them, "" where they fit; the schema for both.
 PENDING: list[tuple[str, dict[str, bytes], str, str, str]] = [
-    ("json", {"a.json": b'{"n":1}\n'}, "n BIGINT,m STRING", "", ""),
+    ("json", {"a.json": b'{"n":1}\n'}, "n BIGINT, m STRING", "", ""),
     (
         "json",
         {"a.json": b'{"n":1}\n', "b.json": b'{"n":1,"m":"x"}\n'},
         "n BIGINT",
         "^[^ ]*b.json: .*m STRING is new",
-        "n BIGINT,m STRING",
+        "n BIGINT, m STRING",
     ),
     ("json", {"a.json": b'{"n":1.5}\n'}, "n BIGINT", "a.json: .*n is DOUBLE now, and was BIGINT", "n DOUBLE"),
-    ("json", {"a.json": b'{"n":1,"m":null}\n'}, "n BIGINT", "m STRING is new", "n BIGINT,m STRING"),
+    ("json", {"a.json": b'{"n":1,"m":null}\n'}, "n BIGINT", "m STRING is new", "n BIGINT, m STRING"),
     ("json", {"a.json": b'{"n":null,"s":null,"l":[]}\n'}, "l ARRAY<BIGINT>,n BIGINT,s STRUCT<x: BIGINT>", "", ""),
     (
         "json",
@@ -55,15 +56,15 @@ PENDING: list[tuple[str, dict[str, bytes], str, str, str]] = [
     ("csv", {"a.csv": b"n,s\n,x\n,y\n"}, "n INT,s STRING", "", ""),
     ("csv", {"a.csv": b"n\n9007199254740992\n"}, "n DOUBLE", "", ""),
     ("csv", {"a.csv": b"n\n9007199254740993\n"}, "n DOUBLE", "n is STRING now, and was DOUBLE", "n STRING"),
-    ("csv", {"a.csv": b"n,s\nabc,x\n"}, "n INT,s STRING", "a.csv: .*n is STRING now, and was INT", "n STRING,s STRING"),
-    ("csv", {"a.csv": b"n,s,t\n1,x,\n"}, "n INT,s STRING", "t STRING is new", "n INT,s STRING,t STRING"),
-    ("parquet", {"a.x": packed("parquet", pa.array([1]), names="n")}, "n BIGINT,m STRING", "", ""),
+    ("csv", {"a.csv": b"n,s\nabc,x\n"}, "n INT,s STRING", "a.csv: .*n is STRING now, and was INT", "n STRING, s STRING"),
+    ("csv", {"a.csv": b"n,s,t\n1,x,\n"}, "n INT,s STRING", "t STRING is new", "n INT, s STRING, t STRING"),
+    ("parquet", {"a.x": packed("parquet", pa.array([1]), names="n")}, "n BIGINT, m STRING", "", ""),
     (
         "parquet",
         {f"{n}.x": packed("parquet", pa.array([1]), pa.array(["x"]), names="n,m") for n in (1, 2)},
         "n BIGINT",
         "1.x.*2.x.*m STRING is new",
-        "n BIGINT,m STRING",
+        "n BIGINT, m STRING",
     ),
     ("avro", {"a.x": column("long", [1])}, "c BIGINT,m STRING", "", ""),
     (
@@ -101,10 +102,10 @@ def test_what_is_pending_is_held_against_the_pinned_schema(lab: Lab, tmp_path: P
         )
         scan = scan_of(settings)
         if not said:
-            scan.check_pinned_schema(lab.spark, plan, pinned)
+            scan.check_pinned_schema(tasks_of(lab.spark.sparkContext), plan, pinned)
             continue
         with pytest.raises(ChangedError, match=said) as caught:
-            scan.check_pinned_schema(lab.spark, plan, pinned)
+            scan.check_pinned_schema(tasks_of(lab.spark.sparkContext), plan, pinned)
         assert caught.value.code == "schema-outgrown"
         assert (f'schema = "{both}"' if both else "a separate job") in caught.value.hint
         assert "until the job is complete" in caught.value.hint
@@ -136,9 +137,9 @@ def test_texts_alone_need_no_inference(lab: Lab, tmp_path: Path, monkeypatch: py
     source = FileSource(format="csv", paths=["."], directory=tmp_path, root=None, min_age_s=0)
     plan = make_plan(source, {}, 1 << 20, source.plan())
     settings = settings_of(Asked("csv", {}, "n", options={**_HEADER, "inferSchema": "false"}))
-    scan_of(settings).check_pinned_schema(lab.spark, plan, "n STRING, s STRING")
+    scan_of(settings).check_pinned_schema(tasks_of(lab.spark.sparkContext), plan, "n STRING, s STRING")
     with pytest.raises(ChangedError, match="s STRING is new"):
-        scan_of(settings).check_pinned_schema(lab.spark, plan, "n STRING")
+        scan_of(settings).check_pinned_schema(tasks_of(lab.spark.sparkContext), plan, "n STRING")
 
 
 @pytest.mark.slow

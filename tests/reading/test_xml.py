@@ -236,11 +236,11 @@ def test_both_ways_make_the_same_records(tmp_path: Path, lab: Lab) -> None:  # n
         "k=y/c.xml": b"<r/>",
     }
     scan, plan = scanned(tmp_path, files, key="_id", headers={"h": "k"})
-    scan.inspect(tasks_of(None), plan, direct=True, slots=2)
+    scan.inspect(tasks_of(None), plan)
     direct = scan.direct(plan)
     assert direct is not None
     straight = direct_reading(direct, None, 2)
-    framed = frame_reading(scan, scan.records, lab.spark, plan, None, 2)
+    framed = frame_reading(scan.frame(lab.spark, plan, None, 2, resumed=True), scan.records, 2)
     assert straight.prepared.splits == framed.prepared.splits
     assert straight.prepared.schema == framed.prepared.schema
     batches = [batch for split in direct.splits for batch in direct.reader.read(split, None, 1 << 20)]
@@ -266,7 +266,7 @@ def test_expressions_see_columns_structs_and_arrays(tmp_path: Path, lab: Lab) ->
         value="concat(o._u, o._VALUE, o.m, part, date_add(d, 1))",
     )  # fmt: skip
     assert scan.direct(plan) is None
-    reading = frame_reading(scan, scan.records, lab.spark, plan, None, 2)
+    reading = frame_reading(scan.frame(lab.spark, plan, None, 2, resumed=True), scan.records, 2)
     assert [bytes(row.value) for row in reading.records.collect()] == [b"xt512024-03-01", b"xt522024-03-01"]
 
 
@@ -283,7 +283,7 @@ def test_what_happens_to_a_file_behind_the_inspection(tmp_path: Path) -> None:
     """Breaks when a file that changed while it was read counts as read, or is called damaged."""
     good = b"<rows>" + b"<row><a>x</a></row>" * 30_000 + b"</rows>"
     scan, plan = scanned(tmp_path, {"a.xml": good})
-    scan.inspect(tasks_of(None), plan, direct=True, slots=2)
+    scan.inspect(tasks_of(None), plan)
     reader = scan._reader(plan)
     (split,) = python_scan.planned_splits(plan)
     assert sum(len(batch) for batch in reader.read(split, None)) == 30_000
@@ -305,7 +305,7 @@ def test_what_happens_to_a_file_behind_the_inspection(tmp_path: Path) -> None:
     with pytest.raises(FatalError, match=r"a\.xml: line 1: it is no well-formed XML"):
         list(reader.read(python_scan.planned_splits(plan_again)[0], None))
     with pytest.raises(FatalError, match=r"a\.xml: line 1: it is no well-formed XML"):
-        scan_again.inspect(tasks_of(None), plan_again, direct=True, slots=2)
+        scan_again.inspect(tasks_of(None), plan_again)
     (tmp_path / "a.xml").unlink()
     with pytest.raises(ChangedError):
         list(reader.read(split, None))
@@ -317,13 +317,13 @@ def test_large_files_are_inspected_by_tasks(tmp_path: Path, lab: Lab) -> None:  
     files = {f"{name}.xml": rows + b"</rows>" for name in "abc"} | {"d.xml": rows + b"\n<row><n>x</n></row></rows>"}
     scan, plan = scanned(tmp_path, files)
     with pytest.raises(FatalError, match=r"^d\.xml: line 2: row 3,001: column n is INT, and the value is 'x'$"):
-        scan.inspect(tasks_of(lab.spark.sparkContext), plan, direct=False, slots=2)
+        scan.inspect(tasks_of(lab.spark.sparkContext), plan)
 
 
 def test_zstd_that_spark_does_not_know_is_read(tmp_path: Path) -> None:
     """Breaks when a file is refused for the sake of a decoder that has nothing to do with it."""
     packed = zstd(b"<rows><row/>" + b" " * 1000, window_log=27) + SKIPPABLE + zstd(b"<row/></rows>")
     scan, plan = scanned(tmp_path, {"a.xml.zst": packed})
-    scan.inspect(tasks_of(None), plan, direct=True, slots=2)
+    scan.inspect(tasks_of(None), plan)
     (split,) = python_scan.planned_splits(plan)
     assert sum(len(batch) for batch in scan._reader(plan).read(split, None)) == 2

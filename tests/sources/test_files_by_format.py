@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 from eosingest.app.settings import scan_of, source_of
 from eosingest.host.interruption import never
 from eosingest.protocol.plan import Plan, make_plan
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.spark.record_columns import record_frame
 from eosingest.spark.scan import tasks_of
 from eosingest.spec import load
@@ -119,8 +119,8 @@ def _records(
     plan = make_plan(source, {}, SPLIT_SIZE, source.plan())
     scan = scan_of(loaded)
     scan = scan.for_audit() if audited else scan
-    assert isinstance(scan, FilesInPython)
-    scan.inspect(tasks_of(spark.sparkContext), plan, direct=False, slots=2)
+    assert isinstance(scan, FileScan)
+    scan.inspect(tasks_of(spark.sparkContext), plan)
     frame = scan.frame(spark, plan, None, 2)
     records = record_frame(frame, scan.read)
     splits, partitions = records.source.verified(records.records)

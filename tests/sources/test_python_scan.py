@@ -24,7 +24,7 @@ from eosingest.records.checksum import record_hash
 from eosingest.spark import failures
 from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.reading import direct_reading, frame_reading
-from eosingest.spark.record_columns import HEADERS_TYPE, SPLIT, RecordSettings
+from eosingest.spark.record_settings import HEADERS_TYPE, SPLIT, RecordSettings
 from eosingest.spark.worker import to_batch
 from tests.support.builders import plan, planned_item, planned_split, source_file
 from tests.support.harness import Job, assert_done
@@ -64,7 +64,7 @@ def test_both_ways_make_the_same_records(spark: Callable[[], SparkSession]) -> N
     direct = scan.direct(two_splits())
     assert direct is not None
     straight = direct_reading(direct, None, 2)
-    framed = frame_reading(scan, BARE, spark(), two_splits(), None, 2)
+    framed = frame_reading(scan.frame(spark(), two_splits(), 2, resumed=True), BARE, 2)
     assert (straight.prepared.tasks, framed.prepared.tasks) == (2, 2)
     assert straight.prepared.splits == framed.prepared.splits
     assert straight.prepared.schema == framed.prepared.schema
@@ -139,7 +139,7 @@ def test_both_ways_make_the_same_of_headers_and_timestamps(spark: Callable[[], S
     assert direct is not None
     ((split,),) = direct_reading(direct, None, 1).tasks
     straight = list(direct.reader.read(split, None, 1 << 20))
-    framed = frame_reading(scan, settings, spark(), one, None, 1)
+    framed = frame_reading(scan.frame(spark(), one, 1, resumed=True), settings, 1)
     assert not framed.several
     by_sql = [to_batch(batch, (), several=False) for batch in framed.records.toArrow().to_batches()]
 
@@ -182,7 +182,7 @@ def test_a_header_without_a_name_is_a_bad_row(spark: Callable[[], SparkSession])
     settings = replace(BARE, headers={}, header_column="array(struct(k AS key, `odd name` AS value))")
     scan = PythonScan(settings, Rows(), COLUMNS)
     assert scan.direct(two_splits()) is None
-    framed = frame_reading(scan, settings, spark(), two_splits(), None, 1)
+    framed = frame_reading(scan.frame(spark(), two_splits(), 1, resumed=True), settings, 1)
     batches = [to_batch(batch, ()) for batch in framed.records.toArrow().to_batches()]
     unfit = [text for batch in batches for text in batch.unfit or [None] * len(batch.splits)]
     assert unfit == [None, "a header has no name", None, None, None] * 2
@@ -192,7 +192,7 @@ def test_a_header_without_a_name_is_a_bad_row(spark: Callable[[], SparkSession])
 def test_what_is_no_list_of_headers(spark: Callable[[], SparkSession], expression: str) -> None:
     settings = replace(BARE, headers={}, header_column=expression)
     with pytest.raises(SpecError, match=r"record\.headers"):
-        frame_reading(PythonScan(settings, Rows(), COLUMNS), settings, spark(), two_splits(), None, 1)
+        frame_reading(PythonScan(settings, Rows(), COLUMNS).frame(spark(), two_splits(), 1, resumed=True), settings, 1)
 
 
 def test_expressions_are_spark_sql(spark: Callable[[], SparkSession]) -> None:
@@ -207,7 +207,7 @@ def test_expressions_are_spark_sql(spark: Callable[[], SparkSession]) -> None:
     )
     scan = PythonScan(settings, Rows(), COLUMNS)
     assert scan.direct(two_splits()) is None
-    reading = frame_reading(scan, settings, spark(), two_splits(), None, 1)
+    reading = frame_reading(scan.frame(spark(), two_splits(), 1, resumed=True), settings, 1)
     values = [bytes(row.value) for row in reading.records.collect()]
     of_a_split = [b'{"n":%s,"part":%d}' % (n, part) for n in (b"2", b"3", b"null", b"5") for part in (1, 2)]
     assert values == of_a_split * 2
@@ -227,13 +227,13 @@ def test_what_is_not_deterministic_is_refused(spark: Callable[[], SparkSession],
     """Breaks when a run that resumes makes other rows than those that it counted."""
     records = replace(BARE, **{"key": None, "value": "CAST(n AS STRING)", "headers": {}, **change})
     with pytest.raises(SpecError) as refused:
-        frame_reading(PythonScan(records, Rows(), COLUMNS), records, spark(), two_splits(), None, 2)
+        frame_reading(PythonScan(records, Rows(), COLUMNS).frame(spark(), two_splits(), 2, resumed=True), records, 2)
     assert refused.value.code in ("not-deterministic", "bad-expression")
 
 
 def test_a_plan_that_reads_a_split_twice_is_refused(spark: Callable[[], SparkSession]) -> None:
     scan = PythonScan(BARE, Rows(), COLUMNS)
-    frame = scan.frame(spark(), two_splits(), None, 2)
+    frame = scan.frame(spark(), two_splits(), 2)
     assert frame.verified(frame.rows)[1] == 2
     with pytest.raises(FatalError, match="Spark would read"):
         frame.verified(frame.rows.union(frame.rows))
@@ -252,7 +252,9 @@ def test_what_a_reader_raises_in_spark(
     spark: Callable[[], SparkSession], error: Exception, kind: type[EosingestError], code: str
 ) -> None:
     """Breaks when a source that changed is a bug of ours, or when a split that was torn counts as read."""
-    reading = frame_reading(PythonScan(BARE, Rows(error), COLUMNS), BARE, spark(), two_splits(), None, 2)
+    reading = frame_reading(
+        PythonScan(BARE, Rows(error), COLUMNS).frame(spark(), two_splits(), 2, resumed=True), BARE, 2
+    )
     with pytest.raises(PySparkException) as raised:
         reading.records.collect()
     explained = failures.of_a_run(raised.value, None, lambda: "a", None)

@@ -71,7 +71,8 @@ class Hdfs:
             with contextlib.suppress(OSError, KeyError, IndexError):
                 urllib.request.urlopen(f"{self.data_web}/jmx?qry=none", timeout=5).close()
                 state = json.loads(urllib.request.urlopen(query, timeout=5).read())["beans"][0]
-                if state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational":
+                has_room = state["CapacityRemaining"] > 0  # a data node gets no file before its first report
+                if state["NumLiveDataNodes"] == 1 and state["FSState"] == "Operational" and has_room:
                     return
             time.sleep(0.2)
         raise AssertionError(f"HDFS did not come up: {_logs(self.folder)}")

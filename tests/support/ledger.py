@@ -233,8 +233,15 @@ def source_of(table: Any, directory: Path, check: Callable[[], None]) -> LedgerS
 
 def scan_of(table: Any, records: Any, conf: Mapping[str, str]) -> Any:
     from eosingest.spark.python_scan import PythonScan
+    from eosingest.spark.scan import Scan
 
-    return PythonScan(records, LedgerReader(), COLUMNS)
+    class LedgerScan(Scan):
+        """Reads ledgers, whose columns are always the same."""
+
+        def of(self, plan: Any, schema: str | None = None) -> PythonScan:
+            return PythonScan(records, LedgerReader(), COLUMNS)
+
+    return LedgerScan()
 
 
 LEDGERS = Kind(

@@ -285,6 +285,7 @@ MODULES_MAY: dict[str, set[str]] = {
         "errors",
         "kafka",
         "protocol.offsets",
+        "protocol.plan",
         "protocol.source",
         "sources.topics",
         "spark",

@@ -25,7 +25,7 @@ from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.formats.whole import is_one_value
 from eosingest.sources.files.reading.avro_scan import AvroScan
 from eosingest.sources.files.reading.csv_scan import CsvScan
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.json_scan import JsonScan
 from eosingest.sources.files.reading.orc_scan import OrcScan
 from eosingest.sources.files.reading.parquet_scan import ParquetScan
@@ -37,14 +37,15 @@ from eosingest.sources.files.reading.xml_scan import XmlScan
 from eosingest.sources.files.source import FileSource
 from eosingest.spark import causes, failures, python_scan
 from eosingest.spark.direct import DirectInputs
-from eosingest.spark.record_columns import CORRUPT, SPLIT, record_frame
+from eosingest.spark.record_columns import record_frame
+from eosingest.spark.record_settings import CORRUPT, SPLIT
 from eosingest.spark.scan import Direct, tasks_of
 from tests.support.reading.independent import plain
 from tests.support.warm_spark import warm_spark
 
 SPLIT_SIZE = 32 << 20
 _LONGEST = 64 << 20
-SCANS: Mapping[str, type[FilesInPython]] = {
+SCANS: Mapping[str, type[FileScan]] = {
     "avro": AvroScan,
     "csv": CsvScan,
     "json": JsonScan,
@@ -83,7 +84,7 @@ class Pending:
         return self.read.format == "xml"
 
     @property
-    def scan(self) -> FilesInPython:
+    def scan(self) -> FileScan:
         return scan_of(self.read)
 
     def rows(self) -> list[Any]:
@@ -107,7 +108,7 @@ class Pending:
         return f"{self.read} {self.plan.split_size} {self.scan.folders(self.plan)}"
 
 
-def scan_of(read: ReadSettings) -> FilesInPython:
+def scan_of(read: ReadSettings) -> FileScan:
     """Return how files are read with these settings."""
     return (ValueScan if is_one_value(read.format, read.options) else SCANS[read.format])(read, read)
 
@@ -148,7 +149,7 @@ def without_spark(asked: Asked, folder: Path) -> list[bytes | None] | Pending:
     if not plan.pending_items:
         return []
     pending = Pending(read, plan)
-    pending.scan.inspect(tasks_of(None), plan, direct=False, slots=2)
+    pending.scan.inspect(tasks_of(None), plan)
     direct = pending.scan.direct(plan) if asked.format in ("text", "binaryFile") else None
     return pending if direct is None else direct_values(direct)
 
@@ -226,7 +227,7 @@ class Lab:
         )
         plan = make_plan(source, {}, split_size, source.plan())
         pending = Pending(read, plan)
-        pending.scan.inspect(tasks_of(None), plan, direct=False, slots=2)
+        pending.scan.inspect(tasks_of(None), plan)
         ((rows, corrupt),) = self.read([pending])
         if corrupt:
             raise ValueError(f"corrupt row: {corrupt[0]!r}")

@@ -130,7 +130,7 @@ class _Context:
 class _WarmSettings(SparkSettings):
     warm: Callable[[], SparkSession] = field(kw_only=True)
 
-    def start(self, split_size: int) -> session.Spark:
+    def start(self) -> session.Spark:
         if isinstance(self.scan, CsvScan | JsonScan):  # Spark parses the schema
             self.warm()
         return _WarmSpark(
@@ -162,7 +162,7 @@ def sums_of(
     """Read what was sent of the splits of a plan, as an audit does, and return the sums over their rows."""
     settings = _warm_settings(spec, spark, resolved(spec, encodings, unknown="refuse"))
     auditor = SparkAuditor(settings)
-    started = settings.start(SPLIT_SIZE)
+    started = settings.start()
     warm = started.sql()
     auditor._spark, auditor._session = replace(started, context=warm.sparkContext), warm
     return auditor.read_source(plan, schema)

@@ -20,7 +20,7 @@ from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import ArrowReader, planned_splits
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 
 TEXTS: dict[str, list[str]] = {
     "BOOLEAN": ["true", "FALSE", "True", "1", "t"],

@@ -12,7 +12,7 @@ import pytest
 
 from eosingest.audit.scan import ReadSource
 from eosingest.records.checksum import Totals
-from eosingest.spark.record_columns import CHECKSUM, METADATA, SPLIT
+from eosingest.spark.record_settings import CHECKSUM, METADATA, SPLIT
 
 LIMITS = {-5: None, 7: 3, 9: 0}
 NUMBERS = {-5: 0, 7: 1, 9: 2}

@@ -14,7 +14,7 @@ from eosingest.protocol.task_contract import Batch
 from eosingest.records.encoding import JSON, Encoding
 from eosingest.records.json_schema import JsonSchemaCheck, checks_of
 from eosingest.spark.preview import _shown
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 from eosingest.spark.worker import JsonFit
 
 _FRAME = b"\0\0\0\0\7"

@@ -33,7 +33,7 @@ from eosingest.sources.files.reading.csv_schema import CsvTypes, merged
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.bare_columns import BareColumns, StraightReader
 from eosingest.spark.python_scan import PythonSplit, planned_splits
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 from tests.support.compressed import COMPRESS
 
 _DIALECTS: list[dict[str, str]] = [

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 
 from eosingest.sources.files.reading.json_columns import JsonColumns
 from eosingest.sources.files.reading.json_decoder import JsonDecoder, unread_type
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 
 BAD = "bad"
 

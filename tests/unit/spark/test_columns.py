@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eosingest.kafka.columns import BinaryColumn
-from eosingest.spark.record_columns import CHECKSUM, CORRUPT, HEADERS, SPLIT
+from eosingest.spark.record_settings import CHECKSUM, CORRUPT, HEADERS, SPLIT
 from eosingest.spark.worker import binary_column, to_batch
 
 VALUES = [b"one", None, b"", b"\x00\xff" * 300, b"five", None]

@@ -8,7 +8,7 @@ import pytest
 from eosingest.errors import FatalError
 from eosingest.protocol.task_contract import Batch, Signal
 from eosingest.spark.end_marker import until_end
-from eosingest.spark.record_columns import CHECKSUM, SPLIT
+from eosingest.spark.record_settings import CHECKSUM, SPLIT
 from eosingest.spark.worker import ArrowInputs
 
 

@@ -16,7 +16,7 @@ from eosingest.spark.bare_columns import BareColumns, StraightReader, bare_colum
 from eosingest.spark.failures import by_a_reader, in_words
 from eosingest.spark.positions import OffsetPositions
 from eosingest.spark.python_scan import PythonSplit
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 from tests.support.builders import planned_split, source_file
 
 COLUMNS = {

@@ -30,7 +30,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 
 BITS: Mapping[type[DataType], int] = {ByteType: 8, ShortType: 16, IntegerType: 32, LongType: 64}
 _BOOLEAN = re.compile("true|false")
@@ -74,7 +74,7 @@ def converter(kind: DataType, words: Mapping[str, float]) -> Callable[[str], Any
 
 
 def batch_of(schema: pa.Schema, rows: Sequence[Sequence[Any]], corrupt: Sequence[bytes | None]) -> pa.RecordBatch:
-    """Return the columns of rows, followed by the texts of the corrupt rows (record_columns.CORRUPT), null for others."""
+    """Return the columns of rows, followed by the texts of the corrupt rows (record_settings.CORRUPT), null for others."""
     columns = [pa.array([row[at] for row in rows], kind) for at, kind in enumerate(schema.types)]
     texts = pa.array(corrupt, pa.binary()).view(pa.string())  # they need not be UTF-8
     return pa.RecordBatch.from_arrays([*columns, texts], names=[*schema.names, CORRUPT])

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from eosingest.errors import FatalError
@@ -26,14 +25,15 @@ from eosingest.sources.files.listing.source_file import SourceFile
 from eosingest.sources.files.reading.columnar import FORMAT_NAMES, Footer, Stored
 from eosingest.sources.files.reading.columnar_reader import ColumnarReader, Source
 from eosingest.sources.files.reading.exact_types import merged, refuse_misread, refuse_unreadable
-from eosingest.sources.files.reading.files_in_python import CASE, FilesInPython, ddl_of, is_set
+from eosingest.sources.files.reading.file_scan import CASE, FileScan, is_set
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
-from eosingest.sources.files.reading.schema_types import from_ddl, names_alike
-from eosingest.spark.python_scan import PythonRows, PythonScan, arrow_schema
+from eosingest.sources.files.reading.schema_types import ddl_of, from_ddl, names_alike
+from eosingest.spark.direct import Direct
+from eosingest.spark.python_scan import PythonScan, arrow_schema
 from eosingest.spark.record_columns import naming, refuse_our_names
-from eosingest.spark.scan import Direct
+from eosingest.spark.scan import Tasks
 
 _AT_A_TIME = 16  # footers
 
@@ -57,7 +57,7 @@ class FooterReader(Protocol):
 
 
 @dataclass(frozen=True)
-class ColumnarScan(FilesInPython):
+class ColumnarScan(FileScan):
     """How such files are read, in a Spark with the spec's `conf`."""
 
     @property
@@ -74,25 +74,18 @@ class ColumnarScan(FilesInPython):
         raise NotImplementedError
 
     def direct(self, plan: Plan) -> Direct | None:
-        """See `PythonScan.direct`; None too if names are case-sensitive: Spark decides which column is meant."""
+        """See `scan.Scan`; None if names are case-sensitive: Spark decides which column is meant."""
         return None if self.case else super().direct(plan)
 
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+    def check_pinned_schema(self, tasks: Tasks, plan: Plan, pinned: str) -> None:
         """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
         if self.read.schema is None:
             found = _Columns(self, plan)
-            refuse_outgrown(spark, found.whole, from_ddl(pinned), self.read.format, found.by_file)
+            refuse_outgrown(found.whole, from_ddl(pinned), self.read.format, found.by_file)
 
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> PythonRows:
-        """See `PythonScan.frame`. The pinned `schema` is the one to read, if the spec gives none."""
-        scan = replace(self, read=replace(self.read, schema=schema)) if schema is not None else self
-        return scan.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
-
-    def of(self, plan: Plan) -> PythonScan:
-        """Return the scan of the schema's columns, followed by those of the folders. Raises FatalError if files do not fit."""
-        columns = _Columns(self, plan)
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
+        """Return the schema's columns, followed by those of the folders. Raises FatalError if files do not fit."""
+        columns = _Columns(self if schema is None else replace(self, read=replace(self.read, schema=schema)), plan)
         reader = self.reader(arrow_schema(columns.whole), columns.folders, columns.data)
         types = {field.name: ddl_of(field.dataType) for field in columns.whole.fields}
         return self.scan(reader, types, narrowed=reader.narrowed)

@@ -28,7 +28,7 @@ from eosingest.sources.files.reading.csv_columns import CsvColumns, Rows
 from eosingest.sources.files.reading.folder_columns import FolderColumns, appended
 from eosingest.sources.files.reading.open_file import opened_to_read
 from eosingest.spark.python_scan import PythonSplit
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 
 _T = TypeVar("_T")
 

@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import CharType, DataType, StringType, StructField, StructType, VarcharType
 
 from eosingest.errors import FatalError, SpecError, listed
@@ -23,15 +22,17 @@ from eosingest.sources.files.reading.audit_csv import AuditCsvReader
 from eosingest.sources.files.reading.csv_columns import CsvColumns, text_types
 from eosingest.sources.files.reading.csv_reader import CsvReader
 from eosingest.sources.files.reading.csv_schema import CsvTypes, Kind
-from eosingest.sources.files.reading.files_in_python import CASE, is_set
+from eosingest.sources.files.reading.file_scan import CASE, is_set
 from eosingest.sources.files.reading.inferring_scan import InferringScan
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
-from eosingest.sources.files.reading.schema_types import from_ddl, names_alike
+from eosingest.sources.files.reading.schema_types import columns_ddl, from_ddl, names_alike
 from eosingest.sources.files.reading.typed_text import arrow_type
-from eosingest.spark.python_scan import PythonRows, PythonScan
-from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
-from eosingest.spark.scan import Direct
+from eosingest.spark.direct import Direct
+from eosingest.spark.python_scan import PythonScan
+from eosingest.spark.record_columns import naming, refuse_our_names
+from eosingest.spark.record_settings import CORRUPT
+from eosingest.spark.scan import Tasks
 
 _AT_A_TIME = 16  # headers
 _NAMED_AT_MOST = 10
@@ -42,17 +43,17 @@ class CsvScan(InferringScan):
     """How CSV files are read, in a Spark with the spec's `conf`."""
 
     def direct(self, plan: Plan) -> Direct | None:
-        """See `PythonScan.direct`; None too if no schema is given, or if names are case-sensitive: Spark decides then."""
-        return None if self.read.schema is None or is_set(self.conf, CASE) else super().direct(plan)
+        """See `scan.Scan`; None too if names are case-sensitive: Spark decides then."""
+        return None if is_set(self.conf, CASE) else super().direct(plan)
 
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+    def check_pinned_schema(self, tasks: Tasks, plan: Plan, pinned: str) -> None:
         """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
         if self.read.schema is not None:
             return
         if self._infers_types:
             self.refuse_to_infer_again(plan)
         names, before = self._names(plan), from_ddl(pinned)
-        by_file = self._kinds(spark, plan, names) if self._infers_types else {}
+        by_file = self._kinds(tasks, plan, names) if self._infers_types else {}
         known = {each.name: each.dataType for each in before.fields}
 
         def struct(kinds: Sequence[Kind | None]) -> StructType:
@@ -65,19 +66,7 @@ class CsvScan(InferringScan):
             return StructType([StructField(name, kind) for name, kind in types])
 
         found = struct(csv_schema.merged(by_file.values(), len(names)))
-        refuse_outgrown(spark, found, before, "csv", {name: struct(kinds) for name, kinds in by_file.items()})
-
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> PythonRows:
-        """See `PythonScan.frame`. The pinned `schema` is the one to read, if the spec gives none."""
-        given = self.read.schema if schema is None else schema
-        columns = self._given(given) if given is not None else self._inferred(spark, plan)
-        return self._with(plan, columns).frame(spark, plan, schema, most_tasks, resumed=resumed)
-
-    def of(self, plan: Plan) -> PythonScan:
-        """Return the scan of the given schema's columns, followed by those of the folders."""
-        return self._with(plan, self._given(self.read.schema or ""))
+        refuse_outgrown(found, before, "csv", {name: struct(kinds) for name, kinds in by_file.items()})
 
     def _given(self, ddl: str) -> StructType:
         """Return the columns of a schema. Raises SpecError if CSV has no such types."""
@@ -96,8 +85,12 @@ class CsvScan(InferringScan):
                 ) from None
         return StructType([StructField(each.name, _plain(each.dataType)) for each in given.fields])
 
-    def _with(self, plan: Plan, types: StructType) -> PythonScan:
-        """Return the scan. Raises FatalError if a file's header has other columns, or a folder's value another type."""
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
+        """Return the schema's columns, followed by those of the folders.
+
+        Raises FatalError if a file's header has other columns, or a folder's value another type.
+        """
+        types = self._given((self.read.schema if schema is None else schema) or "")
         whole, folders = self.with_folders(types, plan)
         rows = whole.fields[: len(whole.fields) - len(folders.fields)]
         self._check_headers(plan, [each.name for each in rows])
@@ -178,24 +171,26 @@ class CsvScan(InferringScan):
 
     # ---- types -------------------------------------------------------------------------------------------------------
 
-    def _inferred(self, spark: SparkSession, plan: Plan) -> StructType:
+    def inferred(self, tasks: Tasks, plan: Plan) -> str | None:
         """Return the columns with the types of all their texts. Raises SpecError if that would read too much."""
+        if self.read.schema is not None:
+            return None
         names = self._names(plan)
         if not self._infers_types:
-            return StructType([StructField(name, StringType()) for name in names])
+            return columns_ddl(_struct(names, [None] * len(names)))
         self.refuse_to_infer(plan, lambda split: _struct(names, self._types(names).of(split, blocks=1)))
-        found = self._kinds(spark, plan, names)
-        return _struct(names, csv_schema.merged(found.values(), len(names)))
+        found = self._kinds(tasks, plan, names)
+        return columns_ddl(_struct(names, csv_schema.merged(found.values(), len(names))))
 
     @property
     def _infers_types(self) -> bool:
         return self.read.options.get("inferSchema", "true").lower() != "false"
 
-    def _kinds(self, spark: SparkSession, plan: Plan, names: Sequence[str]) -> dict[str, tuple[Kind | None, ...]]:
+    def _kinds(self, tasks: Tasks, plan: Plan, names: Sequence[str]) -> dict[str, tuple[Kind | None, ...]]:
         """Return the kinds of the columns of each pending file, read by tasks."""
         width = len(names)
         return self.seen_by_file(
-            spark, plan, self._types(names), lambda one, other: csv_schema.merged((one, other), width)
+            tasks, plan, self._types(names), lambda one, other: csv_schema.merged((one, other), width)
         )
 
     def _types(self, names: Sequence[str]) -> CsvTypes:

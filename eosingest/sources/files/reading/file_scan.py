@@ -1,6 +1,6 @@
 """Implements the common part of scans of files that Python reads (`spark.scan.Scan`).
 
-Their columns depend on the plan (spark/scan_of_plan.py): those of its `k=v` folders are among them.
+Their columns depend on the plan: those of its `k=v` folders are among them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import Plan
 from eosingest.protocol.source import Item
-from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.formats.xml.schema import SchemaError, parse
 from eosingest.sources.files.listing.partitions import decoded, folder_names, partition_base
 from eosingest.sources.files.listing.source_file import as_file
@@ -26,17 +25,16 @@ from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import AsListed, pending_files, planned_files
 from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.spark.direct import Confirm
-from eosingest.spark.python_scan import ArrowReader, ItemColumn, PythonScan, name_in_ddl
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.python_scan import ArrowReader, ItemColumn, PythonScan
+from eosingest.spark.record_settings import RecordSettings
 from eosingest.spark.scan import Scan, Tasks
-from eosingest.spark.scan_of_plan import ScanOfPlan
 from eosingest.spec.ddl import Field, Type
 
 CASE = "spark.sql.caseSensitive"
 
 
 @dataclass(frozen=True)
-class FilesInPython(ScanOfPlan):
+class FileScan(Scan):
     """How such files are read: with the settings `read`, for `records`. `recursive`: no folder gives a column.
 
     `conf` has the spec's settings of Spark; `decode` decodes the folders' values. `audits`: rows are read for an audit.
@@ -49,14 +47,11 @@ class FilesInPython(ScanOfPlan):
     conf: Mapping[str, str] = field(default_factory=dict)
     audits: bool = False
 
-    @property
-    def infers_schema(self) -> bool:  # type: ignore[override]
-        """Whether the format has no fixed columns, and the spec gives no schema."""
-        return self.read.schema is None and FORMATS[self.read.format].columns is None
+    checked_by_reading = True
 
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan) -> None:
         """See `inspect_files.inspect_pending`."""
-        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=False)
 
     def for_audit(self) -> Scan:
         """Return the scan with another decoder of folders' names and, if the format has one, another reader."""
@@ -67,10 +62,6 @@ class FilesInPython(ScanOfPlan):
     def confirm(self, plan: Plan) -> Confirm:
         """Return the check that the pending files are as listed."""
         return AsListed(tuple(pending_files(plan)))
-
-    def without_spark(self, plan: Plan) -> PythonScan | None:
-        """See `scan.ReadWithoutSpark`."""
-        return self.of(plan)
 
     def scan(self, reader: ArrowReader, columns: Mapping[str, str], **more: Any) -> PythonScan:
         """Return the scan of a reader: a PythonScan with the column `_metadata`."""
@@ -138,17 +129,6 @@ def _of_folder(column: StructField) -> Type:
             hint="nothing of this run was sent; rename the folders, or leave the column out of the data",
         )
     return parsed.type
-
-
-def ddl_of(kind: DataType) -> str:
-    """Return a type as DDL that can be parsed: names of fields are quoted where they must be."""
-    if isinstance(kind, StructType):
-        return f"STRUCT<{', '.join(f'{name_in_ddl(each.name)}: {ddl_of(each.dataType)}' for each in kind.fields)}>"
-    if isinstance(kind, ArrayType):
-        return f"ARRAY<{ddl_of(kind.elementType)}>"
-    if isinstance(kind, MapType):
-        return f"MAP<{ddl_of(kind.keyType)}, {ddl_of(kind.valueType)}>"
-    return kind.simpleString().upper()
 
 
 def is_set(conf: Mapping[str, str], name: str) -> bool:

@@ -9,36 +9,34 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from eosingest.errors import EosingestError, SpecError
 from eosingest.protocol.plan import Plan
-from eosingest.sources.files.reading.files_in_python import FilesInPython, ddl_of
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.schema_drift import too_much_to_infer_again
-from eosingest.spark.python_scan import PythonScan, PythonSplit, planned_splits
-from eosingest.spark.scan import tasks_of
-from eosingest.spec.expressions import quote_name
+from eosingest.sources.files.reading.schema_types import columns_ddl
+from eosingest.spark.python_scan import PythonSplit, planned_splits
+from eosingest.spark.scan import Tasks
 
 _INFERENCE_MAX_BYTES = 1 << 30
-_TASKS_PER_SLOT = 4
 _Seen = TypeVar("_Seen")
 
 
 @dataclass(frozen=True)
-class InferringScan(FilesInPython):
+class InferringScan(FileScan):
     """How such files are read."""
 
-    def without_spark(self, plan: Plan) -> PythonScan | None:
-        """See `scan.ReadWithoutSpark`."""
-        return None if self.read.schema is None else self.of(plan)
+    @property
+    def reads_all_to_infer(self) -> bool:
+        """Whether the spec gives no schema."""
+        return self.read.schema is None
 
     def refuse_to_infer(self, plan: Plan, first: Callable[[PythonSplit], StructType]) -> None:
         """Raise SpecError if the pending files are too large; its hint has the `first` columns of a split."""
         if plan.size_to_read <= _INFERENCE_MAX_BYTES:
             return
-        fields = first(planned_splits(plan)[0]).fields
-        columns = ", ".join(f"{quote_name(each.name)} {ddl_of(each.dataType)}" for each in fields)
+        columns = columns_ddl(first(planned_splits(plan)[0]))
         raise SpecError(
             f"source.schema is missing, and to infer it the run would read {plan.size_to_read >> 20} MiB twice",
             code="schema-needed",
@@ -52,16 +50,14 @@ class InferringScan(FilesInPython):
 
     def seen_by_file(
         self,
-        spark: SparkSession,
+        tasks: Tasks,
         plan: Plan,
         function: Callable[[Iterable[PythonSplit]], Iterable[tuple[str, _Seen] | EosingestError]],
         merge: Callable[[_Seen, _Seen], _Seen],
     ) -> dict[str, _Seen]:
         """Return what the tasks' `function` has seen in each pending file. Raises the first error that it yields."""
-        splits = planned_splits(plan)
-        count = max(1, min(len(splits), _TASKS_PER_SLOT * spark.sparkContext.defaultParallelism))
         found: dict[str, _Seen] = {}
-        for result in tasks_of(spark.sparkContext)(function, splits, count):
+        for result in tasks(function, planned_splits(plan)):
             if isinstance(result, EosingestError):
                 raise result
             name, seen = result

@@ -23,7 +23,6 @@ from eosingest.spark.scan import Tasks
 
 _HERE_BYTES, _HERE_FILES = 4 << 20, 100  # up to this much is inspected in the driver: a task takes longer to begin
 _LOOKS = 16  # objects at a time
-_TASKS_PER_SLOT = 4  # files differ in size: many small tasks end at about the same time
 
 
 @dataclass(frozen=True)
@@ -51,12 +50,12 @@ class Inspection:
 
 
 def inspect_pending(
-    tasks: Tasks, read: ReadSettings, plan: Plan, *, as_lines: bool, slots: int, check: Check | None = None
+    tasks: Tasks, read: ReadSettings, plan: Plan, *, as_lines: bool, check: Check | None = None
 ) -> None:
     """Inspect the pending files. Raises FatalError for findings, ChangedError for a file that changed.
 
     `as_lines`: the tasks of the run read the lines themselves, and find damage then; only names and first bytes are checked
-    here. `slots`: how many tasks run at a time. `check` is applied to every file.
+    here. `check` is applied to every file.
     """
     pending = pending_files(plan)
     refused = [found for found in _looks(pending, read) if found is not None]
@@ -71,7 +70,7 @@ def inspect_pending(
     if sum(file.length for file in files) <= _HERE_BYTES and len(files) <= _HERE_FILES:
         results = list(inspection(pieces))
     else:
-        results = tasks(inspection, pieces, min(len(pieces), _TASKS_PER_SLOT * slots))
+        results = tasks(inspection, pieces)
     findings: dict[str, Finding] = {}  # the first of each file
     for result in results:
         if isinstance(result, EosingestError):

@@ -33,7 +33,7 @@ from eosingest.sources.files.formats.json_text import REJECTED
 from eosingest.sources.files.reading.json_decoder import Rows, is_raw, raw_decoder
 from eosingest.sources.files.reading.typed_text import TextType
 from eosingest.sources.files.reading.typed_text import arrow_type as plain_type
-from eosingest.spark.record_columns import CORRUPT
+from eosingest.spark.record_settings import CORRUPT
 
 _FIRST_SECOND, _LAST_SECOND = -62135596800, 253402300799  # since 1970: the years 1 to 9999
 _WORDS = {
@@ -62,7 +62,7 @@ class JsonColumns:
     words: bool = True
 
     def batch(self, rows: Rows) -> pa.RecordBatch:
-        """Return the columns, followed by the texts of the corrupt rows (record_columns.CORRUPT), null for other rows."""
+        """Return the columns, followed by the texts of the corrupt rows (record_settings.CORRUPT), null for other rows."""
         made = _Made(self, rows.lenient, np.zeros(len(rows.values), np.bool_))
         made.bad[rows.corrupt] = True
         owners = np.arange(len(rows.values))

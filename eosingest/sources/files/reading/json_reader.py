@@ -73,7 +73,7 @@ class JsonSettings:
 
 @dataclass(frozen=True)
 class JsonReader:
-    """Reads the rows of splits (`python_scan.ArrowReader`), with a column of corrupt rows (`record_columns.CORRUPT`).
+    """Reads the rows of splits (`python_scan.ArrowReader`), with a column of corrupt rows (`record_settings.CORRUPT`).
 
     `folders` are the columns of `k=v` folders, after those of the `schema`. `names_once`: see `JsonDecoder`.
     """

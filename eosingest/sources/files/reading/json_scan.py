@@ -6,63 +6,50 @@ source.schema, or the types of all values (json_schema.py) ─▶ JsonReader (js
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.reading.audit_json import AuditJsonReader
 from eosingest.sources.files.reading.exact_types import type_words
-from eosingest.sources.files.reading.files_in_python import CASE, ddl_of, is_set
+from eosingest.sources.files.reading.file_scan import CASE, is_set
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inferring_scan import InferringScan
 from eosingest.sources.files.reading.json_decoder import unread_type
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.json_schema import Inference, JsonTypes, Seen, refuse_alike, struct_of
 from eosingest.sources.files.reading.schema_drift import refuse_outgrown
-from eosingest.sources.files.reading.schema_types import from_ddl, names_alike
-from eosingest.spark.python_scan import PythonRows, PythonScan
-from eosingest.spark.record_columns import CORRUPT, naming, refuse_our_names
-from eosingest.spark.scan import Direct
-from eosingest.spec.expressions import quote_name
+from eosingest.sources.files.reading.schema_types import columns_ddl, ddl_of, from_ddl, names_alike
+from eosingest.spark.python_scan import PythonScan
+from eosingest.spark.record_columns import naming, refuse_our_names
+from eosingest.spark.record_settings import CORRUPT
+from eosingest.spark.scan import Tasks
 
 
 @dataclass(frozen=True)
 class JsonScan(InferringScan):
     """How JSON files are read, in a Spark with the spec's `conf`."""
 
-    def direct(self, plan: Plan) -> Direct | None:
-        """See `PythonScan.direct`; None too if the spec has no schema."""
-        return super().direct(plan) if self.read.schema is not None else None
-
-    def check_pinned_schema(self, spark: SparkSession, plan: Plan, pinned: str) -> None:
+    def check_pinned_schema(self, tasks: Tasks, plan: Plan, pinned: str) -> None:
         """See `schema_drift.refuse_outgrown`; a schema that the spec gives is not checked."""
         if self.read.schema is not None:
             return
         self.refuse_to_infer_again(plan)
-        before, by_file = from_ddl(pinned), self._seen(spark, plan)
+        before, by_file = from_ddl(pinned), self._seen(tasks, plan)
         found = self._struct(by_file.values(), before)
         self._check(plan, found)
         columns = {name: self._struct([seen], before) for name, seen in by_file.items()}
-        refuse_outgrown(spark, found, before, "json", columns)
+        refuse_outgrown(found, before, "json", columns)
 
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> PythonRows:
-        """See `PythonScan.frame`. Without a schema in the spec, the pinned `schema` is read, or the one that is inferred."""
-        ddl = self.read.schema if self.read.schema is not None else schema
-        if ddl is None:
-            found = self._inferred(spark, plan)
-            ddl = ", ".join(f"{quote_name(each.name)} {ddl_of(each.dataType)}" for each in found.fields)
-        scan = replace(self, read=replace(self.read, schema=ddl))
-        return scan.of(plan).frame(spark, plan, schema, most_tasks, resumed=resumed)
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
+        """Return the schema's columns, followed by those of the folders; a schema in the spec is preferred.
 
-    def of(self, plan: Plan) -> PythonScan:
-        """Return the scan of the schema's columns, followed by those of the folders. Raises SpecError if a type is not read."""
+        Raises SpecError if a type is not read.
+        """
         with naming("source.schema"):
-            given = from_ddl(self.read.schema or "")
+            given = from_ddl((schema if self.read.schema is None else self.read.schema) or "")
         refuse_our_names("source.schema", given.names)
         _refuse_twins(given, case=is_set(self.conf, "spark.sql.caseSensitive"))
         _refuse_unread(given)
@@ -85,12 +72,14 @@ class JsonScan(InferringScan):
 
     # ---- without a schema --------------------------------------------------------------------------------------------
 
-    def _inferred(self, spark: SparkSession, plan: Plan) -> StructType:
+    def inferred(self, tasks: Tasks, plan: Plan) -> str | None:
         """Return the columns with the types of all their values. Raises SpecError if that would read too much."""
+        if self.read.schema is not None:
+            return None
         self.refuse_to_infer(plan, lambda split: struct_of(self._types().of(split, blocks=1), self._inference))
-        found = self._struct(self._seen(spark, plan).values())
+        found = self._struct(self._seen(tasks, plan).values())
         self._check(plan, found)
-        return found
+        return columns_ddl(found)
 
     def _check(self, plan: Plan, found: StructType) -> None:
         """Raise FatalError for names that Spark takes for one, and for a column of the folders."""
@@ -98,9 +87,9 @@ class JsonScan(InferringScan):
             refuse_alike(found)
         self.refuse_folders(plan, found.names)
 
-    def _seen(self, spark: SparkSession, plan: Plan) -> dict[str, Seen]:
+    def _seen(self, tasks: Tasks, plan: Plan) -> dict[str, Seen]:
         """Return what tasks find in each pending file."""
-        return self.seen_by_file(spark, plan, self._types(), Seen.merge)
+        return self.seen_by_file(tasks, plan, self._types(), Seen.merge)
 
     def _struct(self, seen: Iterable[Seen], known: StructType | None = None) -> StructType:
         whole = Seen(fields={})

@@ -12,7 +12,7 @@ from eosingest.sources.files.bytes.codecs import DamagedError
 from eosingest.sources.files.reading.columnar_reader import Source, explained
 from eosingest.sources.files.reading.columnar_scan import ColumnarScan, FileColumns
 from eosingest.sources.files.reading.columnar_values import rules_of
-from eosingest.sources.files.reading.files_in_python import is_set
+from eosingest.sources.files.reading.file_scan import is_set
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.parquet_columns import TypeSettings, stored_columns
 from eosingest.sources.files.reading.parquet_reader import ParquetReader, opened_parquet

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 
 
 @dataclass(frozen=True, kw_only=True)

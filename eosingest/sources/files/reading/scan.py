@@ -8,7 +8,7 @@ from typing import Any
 
 from eosingest.sources.files.formats.whole import is_one_value
 from eosingest.sources.files.reading.read_settings import ReadSettings
-from eosingest.spark.record_columns import RecordSettings
+from eosingest.spark.record_settings import RecordSettings
 from eosingest.spark.scan import Scan
 
 # The module and the class of each format. Loaded when they are needed: their libraries take a third of a second.

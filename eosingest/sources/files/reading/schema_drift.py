@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
 from pyspark.sql.types import (
     ArrayType,
     DataType,
@@ -30,6 +29,7 @@ from pyspark.sql.types import (
 from eosingest.errors import ChangedError, listed
 from eosingest.sources.files.formats.registry import FORMATS
 from eosingest.sources.files.reading.exact_types import holds, type_words
+from eosingest.sources.files.reading.schema_types import columns_ddl
 
 _NAMED_AT_MOST = 10
 _ASKED_AT_MOST = 20  # files that are inferred one by one, to name those that differ
@@ -64,18 +64,15 @@ def too_much_to_infer_again() -> ChangedError:
     )
 
 
-def refuse_outgrown(
-    spark: SparkSession, found: StructType, pinned: StructType, format: str, by_file: Mapping[str, StructType]
-) -> None:
+def refuse_outgrown(found: StructType, pinned: StructType, format: str, by_file: Mapping[str, StructType]) -> None:
     """Raise ChangedError if the `pinned` schema does not fit the one that was `found`; `by_file` has each file's columns."""
     differences = list(compare(found, pinned, format))
     if differences:
         names = [name for name, columns in by_file.items() if list(compare(columns, pinned, format))]
-        raise _outgrown(spark, names[:_ASKED_AT_MOST], differences, found, pinned, format)
+        raise _outgrown(names[:_ASKED_AT_MOST], differences, found, pinned, format)
 
 
 def _outgrown(
-    spark: SparkSession,
     names: list[str],
     differences: list[Difference],
     found: StructType,
@@ -87,18 +84,19 @@ def _outgrown(
     return ChangedError(
         f"{where}the job's schema, which was inferred when it began, does not fit the files: {said}",
         code="schema-outgrown",
-        hint=f"{WAY_OUT}. {_for_both(spark, found, pinned, format)}",
+        hint=f"{WAY_OUT}. {_for_both(found, pinned, format)}",
     )
 
 
-def _for_both(spark: SparkSession, found: StructType, pinned: StructType, format: str) -> str:
+def _for_both(found: StructType, pinned: StructType, format: str) -> str:
     """Return a hint: a schema with which everything could be sent again. For formats with footers there may be none."""
     both = _joined(pinned, found, format)
     if FORMATS[format].has_footers and [*compare(found, both, format), *compare(pinned, both, format)]:
         return "Or give these files a separate job: no type holds both"
-    nothing: list[tuple[object, ...]] = []
-    ddl = spark.createDataFrame(nothing, both)._jdf.schema().toDDL()
-    return f'Or take a schema that holds both, under a new job name or with --from-scratch:\nschema = "{ddl}"'
+    return (
+        "Or take a schema that holds both, under a new job name or with --from-scratch:\n"
+        f'schema = "{columns_ddl(both)}"'
+    )
 
 
 # ---- pure ------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Converts schemas, which are Spark DDL, to Spark's types: by Spark, or without it where no JVM runs."""
+"""Converts schemas from Spark DDL to Spark's types, by Spark or, where no JVM runs, without it; and back to DDL."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import SpecError
+from eosingest.spark.python_scan import name_in_ddl
 from eosingest.spec.ddl import DdlError, Field, Type, parse
 
 _PLAIN: Mapping[str, type[DataType]] = {
@@ -77,6 +78,22 @@ def from_ddl(ddl: str) -> StructType:
             code="bad-expression",
             hint="nothing was sent; write the types as in Spark's documentation, or use eosingest check --spark",
         ) from None
+
+
+def columns_ddl(columns: StructType) -> str:
+    """Return the columns of a schema as DDL."""
+    return ", ".join(f"{name_in_ddl(each.name)} {ddl_of(each.dataType)}" for each in columns.fields)
+
+
+def ddl_of(kind: DataType) -> str:
+    """Return a type as DDL that can be parsed: names of fields are quoted where they must be."""
+    if isinstance(kind, StructType):
+        return f"STRUCT<{', '.join(f'{name_in_ddl(each.name)}: {ddl_of(each.dataType)}' for each in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{ddl_of(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{ddl_of(kind.keyType)}, {ddl_of(kind.valueType)}>"
+    return kind.simpleString().upper()
 
 
 def _struct(fields: Iterable[Field]) -> StructType:

@@ -14,18 +14,19 @@ from pyspark.sql.types import StructType
 
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.reading import audit_lines
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.line_reader import LineReader, lines_of
 from eosingest.sources.files.reading.text_reader import LINE, CutLines, TextReader
+from eosingest.spark.direct import Direct
 from eosingest.spark.python_scan import PythonScan, planned_splits
-from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan import Direct, Scan, Tasks
+from eosingest.spark.record_settings import RecordSettings
+from eosingest.spark.scan import Scan, Tasks
 from eosingest.spec.expressions import tokens
 
 
 @dataclass(frozen=True)
-class TextScan(FilesInPython):
+class TextScan(FileScan):
     """How text is read line by line. `cut` cuts lines that Spark SQL gets."""
 
     cut: CutLines = lines_of
@@ -36,11 +37,11 @@ class TextScan(FilesInPython):
             return super().direct(plan)
         return Direct(LineReader(self._separator), planned_splits(plan), f"{LINE} STRING")
 
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan) -> None:
         """Check names and first bytes; the tasks find damage when they read."""
-        inspect_pending(tasks, self.read, plan, as_lines=True, slots=slots)
+        inspect_pending(tasks, self.read, plan, as_lines=True)
 
-    def of(self, plan: Plan) -> PythonScan:
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
         """Return the scan of the lines, followed by the folders' texts. Raises FatalError for a folder named as the lines."""
         self.refuse_folders(plan, (LINE,))
         columns, folders = self.with_folders(StructType().add(LINE, "string"), plan)

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.registry import FORMATS
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.value_reader import CONTENT, TEXT, ValueReader
 from eosingest.spark.python_scan import PythonScan
 
@@ -17,14 +17,14 @@ _FILES_A_BATCH = "16"  # where a row is a whole file, Arrow batches of 10,000 ro
 
 
 @dataclass(frozen=True)
-class ValueScan(FilesInPython):
+class ValueScan(FileScan):
     """How such files are read."""
 
-    def spark_conf(self, split_size: int) -> Mapping[str, str]:
+    def spark_conf(self) -> Mapping[str, str]:
         """Return the setting that limits the memory of a batch."""
         return {"spark.sql.execution.arrow.maxRecordsPerBatch": _FILES_A_BATCH}
 
-    def of(self, plan: Plan) -> PythonScan:
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
         """Return the scan of the format's columns, followed by the folders' texts. Raises FatalError if a name is in both."""
         columns = FORMATS[self.read.format].columns or {}
         self.refuse_folders(plan, columns)

@@ -9,40 +9,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.formats.xml.columns import settings_of
 from eosingest.sources.files.formats.xml.document import XmlCheck
 from eosingest.sources.files.formats.xml.schema import parse
-from eosingest.sources.files.reading.files_in_python import FilesInPython
+from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.inspect_files import inspect_pending
 from eosingest.sources.files.reading.planned_files import pending_files
 from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.reading.xml_reader import XmlReader
-from eosingest.spark.python_scan import PythonRows, PythonScan
+from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.record_columns import naming, refuse_our_names
 from eosingest.spark.scan import Tasks
 from eosingest.spec.ddl import Field, Type
 
 
 @dataclass(frozen=True)
-class XmlScan(FilesInPython):
+class XmlScan(FileScan):
     """How XML files are read. The spec gives the schema."""
 
-    def inspect(self, tasks: Tasks, plan: Plan, *, direct: bool, slots: int) -> None:
+    def inspect(self, tasks: Tasks, plan: Plan) -> None:
         """Read all pending files to their ends, with the parser and types of the run; see `inspect_files.inspect_pending`."""
         reader = self._reader(plan)
         reader.folders.check(pending_files(plan))
         check = XmlCheck(reader.settings, self.read.refuses_unknown)
-        inspect_pending(tasks, self.read, plan, as_lines=False, slots=slots, check=check)
+        inspect_pending(tasks, self.read, plan, as_lines=False, check=check)
 
-    def frame(
-        self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
-    ) -> PythonRows:
-        """See `PythonScan.frame`. Raises SpecError if Spark reads other columns from the spec's schema, or none."""
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
+        """Return the schema's columns, followed by those of the folders.
+
+        Raises SpecError if Spark reads other columns from the spec's schema, or none.
+        """
         given = self._given()
         with naming("source.schema"):
             of_spark = from_ddl(self.read.schema or "")
@@ -52,10 +51,6 @@ class XmlScan(FilesInPython):
                 code="bad-expression",
                 hint="nothing was sent; write names in back-quotes, and leave out everything after a type",
             )
-        return super().frame(spark, plan, schema, most_tasks, resumed=resumed)
-
-    def of(self, plan: Plan) -> PythonScan:
-        """Return the scan of the schema's columns, followed by those of the folders."""
         reader = self._reader(plan)
         columns = {field.name: field.type.ddl for field in (*reader.settings.fields, *reader.folders.fields)}
         return self.scan(reader, columns)

@@ -14,18 +14,18 @@ from eosingest.sources.postgres.connection import conninfo
 from eosingest.sources.postgres.ranges import KEY_COLUMN, Relation, as_range
 from eosingest.sources.postgres.reading.reader import RowsReader
 from eosingest.spark.python_scan import PythonScan
-from eosingest.spark.record_columns import RecordSettings
-from eosingest.spark.scan_of_plan import ScanOfPlan
+from eosingest.spark.record_settings import RecordSettings
+from eosingest.spark.scan import Scan
 
 
 @dataclass(frozen=True)
-class TableScan(ScanOfPlan):
+class TableScan(Scan):
     """The Scan of tables."""
 
     records: RecordSettings
     reader: RowsReader
 
-    def of(self, plan: Plan) -> PythonScan:
+    def of(self, plan: Plan, schema: str | None = None) -> PythonScan:
         """Return the scan of a plan's ranges, with the columns of their table."""
         relation = as_range(plan.pending_items[0].item).relation
         columns = {column.name: column.spark for column in relation.columns}
