@@ -12,12 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.spark.corrupt_rows import Why, why_of
 from eosingest.spark.python_scan import ArrowReader, PythonScan, PythonSplit, planned_splits
 from eosingest.spark.record_settings import CORRUPT
-from eosingest.spark.scan import Tasks
+from eosingest.spark.scan import ErrorsAsValues, Tasks, results
 
 _TICK_S = 0.2
 _TASKS_PER_PROCESS = 4  # splits differ in size
@@ -35,16 +34,13 @@ class Rows:
 
 @dataclass(frozen=True)
 class _CountRows:
-    """The function of a process. Pickled. Yields the Rows of each split; errors are also yielded, not raised."""
+    """The function of a process. Pickled. Yields the Rows of each split."""
 
     reader: ArrowReader
 
-    def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[Rows | EosingestError]:
+    def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[Rows]:
         for split in splits:
-            try:
-                yield self._of(split)
-            except EosingestError as error:
-                yield error
+            yield self._of(split)
 
     def _of(self, split: PythonSplit) -> Rows:
         count, corrupt, first = 0, 0, ""
@@ -68,8 +64,6 @@ def count_rows(tasks: Tasks, scan: PythonScan, plan: Plan) -> list[Rows]:
     """Read all splits of a plan; return the rows of each item, in the plan's order. Raises the first error of a reader."""
     found: dict[str, Rows] = {}
     for result in tasks(_CountRows(scan.reader), planned_splits(plan)):
-        if isinstance(result, EosingestError):
-            raise result
         before = found.get(result.item, Rows(result.item, 0))
         found[result.item] = Rows(
             result.item, before.count + result.count, before.corrupt + result.corrupt, before.first or result.first
@@ -87,11 +81,11 @@ def in_processes(check: Callable[[], None]) -> Tasks:
         parts = min(len(items), processes * _TASKS_PER_PROCESS)
         slices = [items[number::parts] for number in range(parts)]
         with get_context("spawn").Pool(processes, _leave_signals) as pool:
-            waiting = pool.map_async(partial(_listed, function), slices, chunksize=1)
+            waiting = pool.map_async(partial(_listed, ErrorsAsValues(function)), slices, chunksize=1)
             while not waiting.ready():
                 waiting.wait(_TICK_S)
                 check()
-            return [each for found in waiting.get() for each in found]
+            return results(each for found in waiting.get() for each in found)
 
     return run
 

@@ -9,11 +9,13 @@ The launcher (job.py), previews and audits use this class; spark/ depends on no 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import SparkSession
 
+from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.spark.direct import Confirm, Direct, is_constant
 
@@ -21,8 +23,30 @@ if TYPE_CHECKING:  # it imports Kafka's client, which previews do not need
     from eosingest.spark.python_scan import PythonRows, PythonScan
 
 _TASKS_PER_SLOT = 4  # items differ in size: many small tasks end at about the same time
-# Calls a function, which is pickled, with the items, dealt to tasks; returns what it yields.
+# Calls a function, which is pickled, with the items, dealt to tasks; returns what it yields. Raises the first of its errors.
 Tasks: TypeAlias = Callable[[Callable[[Iterable[Any]], Iterable[Any]], Sequence[Any]], list[Any]]
+
+
+@dataclass(frozen=True)
+class ErrorsAsValues:
+    """A function of tasks that yields the error that ends it: one that is raised reaches the driver as a text. Pickled."""
+
+    function: Callable[[Iterable[Any]], Iterable[Any]]
+
+    def __call__(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield what the function yields."""
+        try:
+            yield from self.function(items)
+        except EosingestError as error:
+            yield error
+
+
+def results(found: Iterable[Any]) -> list[Any]:
+    """Return what ErrorsAsValues has yielded. Raises the first error."""
+    values = list(found)
+    for error in (each for each in values if isinstance(each, EosingestError)):
+        raise error
+    return values
 
 
 def tasks_of(context: Any, slots: int | None = None) -> Tasks:
@@ -30,8 +54,7 @@ def tasks_of(context: Any, slots: int | None = None) -> Tasks:
 
     def run(function: Callable[[Iterable[Any]], Iterable[Any]], items: Sequence[Any]) -> list[Any]:
         count = min(len(items), _TASKS_PER_SLOT * (slots or context.defaultParallelism))
-        found: list[Any] = context.parallelize(items, max(1, count)).mapPartitions(function).collect()
-        return found
+        return results(context.parallelize(items, max(1, count)).mapPartitions(ErrorsAsValues(function)).collect())
 
     return run
 

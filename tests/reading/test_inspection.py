@@ -39,9 +39,9 @@ def test_a_file_that_changed_is_not_called_damaged(tmp_path: Path) -> None:
     with pytest.raises(ChangedError, match="changed after it was listed"):
         inspect(replace(file, length=file.length + 1), "text", {})
     os.utime(file.path, (1, 1))
-    (found,) = Inspection("text", {}, 1 << 20)([(file, WHOLE)])
-    assert isinstance(found, ChangedError)
-    assert found.exit_code == 12
+    with pytest.raises(ChangedError) as changed:
+        list(Inspection("text", {}, 1 << 20)([(file, WHOLE)]))
+    assert changed.value.exit_code == 12
     os.unlink(file.path)
     with pytest.raises(ChangedError):
         inspect(file, "text", {})

@@ -16,11 +16,10 @@ from pyspark.sql.types import StructType
 
 from eosingest.errors import FatalError
 from eosingest.protocol.plan import make_plan
-from eosingest.sources.files.reading.file_scan import ddl_of
 from eosingest.sources.files.reading.folder_columns import FolderColumns
 from eosingest.sources.files.reading.json_reader import JsonReader, JsonSettings
 from eosingest.sources.files.reading.json_schema import Inference, JsonTypes, Seen, refuse_alike, struct_of
-from eosingest.sources.files.reading.schema_types import from_ddl
+from eosingest.sources.files.reading.schema_types import ddl_of, from_ddl
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import PythonSplit, planned_splits
 from eosingest.spark.record_settings import CORRUPT

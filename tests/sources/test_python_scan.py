@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from eosingest.spark import failures
 from eosingest.spark.python_scan import PythonScan
 from eosingest.spark.reading import direct_reading, frame_reading
 from eosingest.spark.record_settings import HEADERS_TYPE, SPLIT, RecordSettings
+from eosingest.spark.scan import tasks_of
 from eosingest.spark.worker import to_batch
 from tests.support.builders import plan, planned_item, planned_split, source_file
 from tests.support.harness import Job, assert_done
@@ -259,6 +260,22 @@ def test_what_a_reader_raises_in_spark(
         reading.records.collect()
     explained = failures.of_a_run(raised.value, None, lambda: "a", None)
     assert (type(explained), explained.code) == (kind, code)
+
+
+def fails_at_two(items: Iterable[int]) -> Iterator[int]:
+    for item in items:
+        if item == 2:
+            raise ChangedError("b: changed", code="changed-while-read", hint="run again", item="b")
+        yield item
+
+
+def test_an_error_of_a_task_reaches_the_driver_as_it_was(spark: Callable[[], SparkSession]) -> None:
+    """Breaks when an inspection ends with Spark's words for an error, without its code and hint."""
+    tasks = tasks_of(spark().sparkContext)
+    assert tasks(fails_at_two, [1, 3]) == [1, 3]
+    with pytest.raises(ChangedError) as raised:
+        tasks(fails_at_two, [1, 2, 3])
+    assert (raised.value.code, raised.value.hint, raised.value.item) == ("changed-while-read", "run again", "b")
 
 
 @pytest.mark.slow

@@ -24,7 +24,6 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.errors import EosingestError
 from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.listing.source_file import as_file
 from eosingest.sources.files.reading.csv_columns import CsvColumns, Texts, text_types
@@ -80,13 +79,10 @@ class CsvTypes:
     options: Mapping[str, str]
     columns: CsvColumns
 
-    def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[tuple[str, tuple[Kind | None, ...]] | EosingestError]:
-        """Yield the file's name, and each column's kind, of each split. Errors are also yielded, not raised."""
+    def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[tuple[str, tuple[Kind | None, ...]]]:
+        """Yield the file's name, and each column's kind, of each split."""
         for split in splits:
-            try:
-                yield split.item.name, self.of(split)
-            except EosingestError as error:
-                yield error
+            yield split.item.name, self.of(split)
 
     def of(self, split: PythonSplit, blocks: int | None = None) -> tuple[Kind | None, ...]:
         """Return the kinds of a split's columns: of all its rows, or of so many blocks. Rows that are corrupt do not count."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from pyspark.sql.types import StructType
 
-from eosingest.errors import EosingestError, SpecError
+from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.reading.file_scan import FileScan
 from eosingest.sources.files.reading.schema_drift import too_much_to_infer_again
@@ -52,14 +52,11 @@ class InferringScan(FileScan):
         self,
         tasks: Tasks,
         plan: Plan,
-        function: Callable[[Iterable[PythonSplit]], Iterable[tuple[str, _Seen] | EosingestError]],
+        function: Callable[[Iterable[PythonSplit]], Iterable[tuple[str, _Seen]]],
         merge: Callable[[_Seen, _Seen], _Seen],
     ) -> dict[str, _Seen]:
-        """Return what the tasks' `function` has seen in each pending file. Raises the first error that it yields."""
+        """Return what the tasks' `function` has seen in each pending file."""
         found: dict[str, _Seen] = {}
-        for result in tasks(function, planned_splits(plan)):
-            if isinstance(result, EosingestError):
-                raise result
-            name, seen = result
+        for name, seen in tasks(function, planned_splits(plan)):
             found[name] = merge(found[name], seen) if name in found else seen
         return found

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from eosingest.errors import EosingestError
 from eosingest.protocol.plan import Plan
 from eosingest.sources.files.bytes.file_parts import FilePart
 from eosingest.sources.files.formats.inspection import Check, Finding, error_of, inspect, look, needs_inspection, parts
@@ -37,16 +36,12 @@ class Inspection:
     check: Check | None = None
     fields: KnownFields | None = None
 
-    def __call__(self, files: Iterable[tuple[SourceFile, FilePart]]) -> Iterator[Finding | EosingestError]:
-        """Yield the findings. Errors (a file changed, or cannot be read) are also yielded, not raised."""
+    def __call__(self, files: Iterable[tuple[SourceFile, FilePart]]) -> Iterator[Finding]:
+        """Yield the findings. Raises ChangedError for a file that changed, TemporaryError if it cannot be read."""
         for file, part in files:
-            try:
-                found = inspect(file, self.format, self.options, self.split_size, part, self.check, self.fields)
-            except EosingestError as error:
-                yield error
-            else:
-                if found is not None:
-                    yield found
+            found = inspect(file, self.format, self.options, self.split_size, part, self.check, self.fields)
+            if found is not None:
+                yield found
 
 
 def inspect_pending(
@@ -73,8 +68,6 @@ def inspect_pending(
         results = tasks(inspection, pieces)
     findings: dict[str, Finding] = {}  # the first of each file
     for result in results:
-        if isinstance(result, EosingestError):
-            raise result
         findings.setdefault(result.file, result)
     if findings:
         raise error_of(list(findings.values()))

@@ -33,7 +33,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from eosingest.errors import EosingestError, FatalError
+from eosingest.errors import FatalError
 from eosingest.sources.files.bytes.text_blocks import is_utf_8
 from eosingest.sources.files.cuts import file_split
 from eosingest.sources.files.formats.json_text import REJECTED, has_odd_name, standard
@@ -236,13 +236,10 @@ class JsonTypes:
     settings: JsonSettings
     inference: Inference
 
-    def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[tuple[str, Seen] | EosingestError]:
-        """Yield the file's name and the columns of each split. Errors are also yielded, not raised."""
+    def __call__(self, splits: Iterable[PythonSplit]) -> Iterator[tuple[str, Seen]]:
+        """Yield the file's name and the columns of each split."""
         for split in splits:
-            try:
-                yield split.item.name, self.of(split)
-            except EosingestError as error:
-                yield error
+            yield split.item.name, self.of(split)
 
     def of(self, split: PythonSplit, blocks: int | None = None) -> Seen:
         """Return the columns of a split, by all its rows or by so many blocks. Rows that are corrupt do not count."""
