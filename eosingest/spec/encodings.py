@@ -109,7 +109,7 @@ class JsonSchema(BySchema):
     json_: Expression = Field(
         alias="json",
         default=ROW_AS_JSON,
-        description="Spark SQL: the JSON text. By default the row, to_json(struct(*)), with times to the microsecond.",
+        description="Spark SQL: the JSON text. By default the row, with times to the microsecond.",
     )
 
     @property

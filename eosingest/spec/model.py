@@ -60,7 +60,7 @@ class Record(Table):
     value: ExpressionOrEncoded = Field(
         default=ROW_AS_JSON,
         description="The record's value, an expression for a string or binary, or a table: avro. By default the row as JSON, "
-        "to_json(struct(*)), with times to the microsecond; for format text the line: value.",
+        "with times to the microsecond; for format text the line: value.",
     )
     headers: HeadersOrColumn = Field(
         default_factory=dict,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 _COPY = "-copy"
 _TOPIC_AT_MOST = 249  # Kafka's limit on the length of a name
 _CREATE = "create = { partitions = 3 }         # only when the topic does not exist"
+_VALUE_IS_ROW = "# The value is the whole row as JSON, unless `value` has another expression."
 _DEFAULT_MESSAGE_BYTES = 1_048_588  # a topic's max.message.bytes by default
 
 TEMPLATE = """\
@@ -43,10 +44,10 @@ path = "data/*.jsonl"               # file, folder or glob, or a list; relative 
 
 # [record]                          # Spark SQL expressions over the row
 # key = "user"                      # string or binary; a number: "CAST(id AS STRING)"
-# value = "to_json(struct(*))"      # the default
+# value = "to_json(struct(id, user))"   # by default the whole row as JSON, with times to the microsecond
 # headers = { source = "'my-job'" }
 # timestamp = "ts"
-# partition = "CAST(id % 3 AS INT)" # the default: by the key, as Java's producer does it
+# partition = "CAST(id % 3 AS INT)" # without it by the key, as Java's producer does it
 
 [sink]
 bootstrap_servers = "embedded"      # a real Apache Kafka on this machine; or "host:9092,host:9092"
@@ -112,13 +113,8 @@ def spec_for(
         if key
         else '# key = "…"                 # a column that says which records belong together'
     )
-    value = "value" if format_ == "text" else "to_json(struct(*))"
-    lines += [
-        f'# value = "{value}"  # the default',
-        "",
-        *_sink(name),
-        _CREATE,
-    ]
+    value = '# value = "value"                   # the default: the line' if format_ == "text" else _VALUE_IS_ROW
+    lines += [value, "", *_sink(name), _CREATE]
     if conf:
         lines += ["", "[spark]", f"conf = {_inline(conf)}"]
     return "\n".join(lines) + "\n"
@@ -200,7 +196,7 @@ def spec_for_table(
         "",
         "[record]",
         f"key = {_escaped(record_key)}",
-        '# value = "to_json(struct(*))"  # the default',
+        _VALUE_IS_ROW,
         "",
         *_sink(name),
         _CREATE,

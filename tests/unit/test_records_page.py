@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import tomli
-
 from eosingest.spark import avro_fit
-from eosingest.spec import load
+from eosingest.spec import Spec, digest_parts, load
 from eosingest.spec.encodings import Avro, Encoded, JsonSchema, Registry
 
 ROOT = Path(__file__).parents[2]
@@ -42,13 +40,19 @@ def tables_under(heading: str) -> list[list[list[str]]]:
 
 def test_what_it_shows_loads(tmp_path: Path) -> None:
     blocks = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    kinds = [set(tomli.loads(block).get("record", {}).get("value", ())) for block in blocks]
-    assert kinds == [{"avro"}, {"json_schema"}, set()]
-    for block in blocks:
-        text = block + SPEC if block.startswith("on_error") else SPEC + block
-        (tmp_path / "orders.toml").write_text(text)
-        loaded = load(tmp_path / "orders.toml")
-        assert isinstance(loaded.record.value, Encoded) or loaded.on_error != "fail"
+    assert len(blocks) == 4
+    default, avro, json_schema, on_error = (
+        _loaded(tmp_path, block + SPEC if block.startswith("on_error") else SPEC + block) for block in blocks
+    )
+    assert digest_parts(default) == digest_parts(_loaded(tmp_path, SPEC))  # the row as JSON
+    assert isinstance(avro.record.value, Encoded) and avro.record.value.avro
+    assert isinstance(json_schema.record.value, Encoded) and json_schema.record.value.json_schema
+    assert on_error.on_error != "fail"
+
+
+def _loaded(folder: Path, text: str) -> Spec:
+    (folder / "orders.toml").write_text(text)
+    return load(folder / "orders.toml")
 
 
 def test_its_keys_are_those_of_the_spec() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import tomli
 from jsonschema import Draft7Validator
 
 from eosingest.errors import SpecError
-from eosingest.spec import TEMPLATE, json_schema, load
+from eosingest.spec import TEMPLATE, json_schema, load, spec_for, spec_for_table, spec_for_topic
 
 SAMPLES = Path(__file__).parents[3] / "sample_configs"
 NAMES = sorted(path.name for path in SAMPLES.glob("*.toml"))
@@ -95,6 +96,51 @@ def test_the_template_loads_also_with_every_line_switched_on(
     spec = load(file)
     assert (spec.record.key, spec.sink.properties["security.protocol"]) == ("user", "SASL_SSL")
     assert list(validator.iter_errors(tomli.loads(everything))) == []
+
+
+def _written() -> dict[str, str]:
+    """Return the specs that `init` writes, and the samples, by name."""
+    file: dict[str, Any] = {
+        "data": "d", "name": "j", "path": "d", "options": {}, "schema": None, "key": None, "conf": {},
+        "unknown_fields": None, "notes": (),
+    }  # fmt: skip
+    topic: dict[str, Any] = {"address": "a", "topic": "t", "servers": None, "partitions": 3, "max_message_bytes": None}
+    table: dict[str, Any] = {"address": "a", "url": "postgresql://u@h/d", "password": "x", "has_password": True}
+    return {
+        "template": TEMPLATE,
+        "json": spec_for(format_="json", **file),
+        "text": spec_for(format_="text", **file),
+        "topic": spec_for_topic(**topic, id_field=None, notes=()),
+        "topic by id": spec_for_topic(**topic, id_field="id", notes=()),
+        "table": spec_for_table(**table, table="public.t", key=["id"], record_key="id", incremental=True, notes=()),
+        **{name: (SAMPLES / name).read_text(encoding="utf-8") for name in NAMES},
+    }
+
+
+_DEFAULT = re.compile(r"^(# )?(\S+ = [^\n]*?\S) +# the default\b", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", _written())
+def test_a_line_that_is_called_the_default_is_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    for variable in ("LANDING", "KAFKA_SERVERS", "KAFKA_USER", "KAFKA_PASSWORD", "PGPASSWORD"):
+        monkeypatch.setenv(variable, "/landing")
+    (tmp_path / "order.avsc").write_bytes((SAMPLES / "order.avsc").read_bytes())
+
+    def loaded(text: str) -> Mapping[str, Any]:
+        (tmp_path / "job.toml").write_text(text, encoding="utf-8")
+        return load(tmp_path / "job.toml", params=PARAMS.get(name, {})).model_dump()
+
+    text = _written()[name]
+    as_written = loaded(text)
+    for line in _DEFAULT.finditer(text):
+        commented, key = line.groups()
+        before, header, between = text[: line.start()].rpartition("\n# [" if commented else "\n[")
+        if commented and "\n[" not in between:  # its table is a comment, too
+            header = "\n["
+        switched = f"{before}{header}{between}{key if commented else ''}\n# {text[line.end() :]}"
+        assert loaded(switched) == as_written, key
 
 
 # Each line is added to a spec that is otherwise right: schema and loader must be of one mind.
