@@ -52,9 +52,9 @@ def resolved(spec: Spec, pinned: str, *, unknown: Literal["register", "refuse", 
 
 
 def check(spec: Spec) -> None:
-    """Check the schemas that are files; query no registry. Raises SpecError for one that is missing or wrong."""
+    """Check the schemas that are files, and the settings of registries; query none. Raises SpecError for what is wrong."""
     for name, part in encoded_parts(spec):
-        _need_extra(name, part)
+        _registry(spec, name, part)
         schema = part.text(spec.directory)
         if schema is not None:
             _check_schema(part.kind, schema, f"record.{name}.{part.key}.schema: {part.schema_}")

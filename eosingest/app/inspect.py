@@ -37,15 +37,8 @@ _ENDED = (record.COMPLETE, record.FAILED)
 
 
 def check(spec: Spec) -> list[str]:
-    """Check a loaded spec without a broker, and return notes. Raises SpecError; FatalError if Java is missing."""
-    properties = resolve_properties(spec)
-    problems = refuse_one_sided(properties)
-    complaint = check_properties(ClientSettings("", properties))
-    if complaint:
-        problems.append(f"{spec.file}: sink.properties: librdkafka says: {complaint}")
-    if problems:
-        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
-    encodings.check(spec)
+    """Check a loaded spec offline, and return notes. Raises SpecError; FatalError if Java is missing."""
+    _refuse_offline(spec)
     java = find_java()
     notes = [f"Java {java_major_version(java)} at {java}"]
     master = master_of(spec)
@@ -59,6 +52,31 @@ def check(spec: Spec) -> list[str]:
     return notes
 
 
+def _refuse_offline(spec: Spec) -> None:
+    """Raise SpecError for all that a run would refuse without a connection."""
+    refused = list[SpecError]()
+    for check_part in (_check_properties, encodings.check, lambda spec: source_of(spec).check_offline()):
+        try:
+            check_part(spec)
+        except SpecError as error:
+            refused.append(error)
+    if len(refused) == 1:
+        raise refused[0]
+    if refused:
+        problems = [problem for error in refused for problem in error.problems or (f"{error.message}; {error.hint}",)]
+        raise SpecError("\n".join(problems), code="spec-invalid", problems=problems)
+
+
+def _check_properties(spec: Spec) -> None:
+    properties = resolve_properties(spec)
+    problems = refuse_one_sided(properties)
+    complaint = check_properties(ClientSettings("", properties))
+    if complaint:
+        problems.append(f"{spec.file}: sink.properties: librdkafka says: {complaint}")
+    if problems:
+        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
+
+
 def master_of(spec: Spec) -> str:
     """Return the master that a run would use; under spark-submit, that of its JVM if the spec has none."""
     if spec.spark.master is not None or not spark_defaults.is_submitted():
@@ -70,7 +88,7 @@ def master_of(spec: Spec) -> str:
 
 def _not_lines(spec: Spec) -> list[str]:
     """Return a note if a run would fail at the first item because it is JSON that is not one record per line."""
-    if not spec.source.is_json_lines:
+    if not spec.source.is_local_json_lines:
         return []
     from eosingest.sniff import why_not_json_lines
 

@@ -3,7 +3,8 @@
     snapshot ─▶ the plan of a first run ─▶ Spark: record columns of all items ─▶ schema
                                                └─ of one item after the other ─▶ the first rows
 
-The sink is not contacted, so the records that were sent already are not known. Nothing is claimed or written.
+The offsets topic is not read, so the records that were sent already are not known. Nothing is claimed or written. Requests go
+to the source, whose brokers may be the sink's, and to a schema registry.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def preview(spec: Spec, rows: int, observer: Observer, interrupted: Callable[[],
     for note in notes_of(plan, parts.source):
         parts.observer.note(note)
     if plan.items:
-        observer.note("starting Spark; the sink is not contacted, and nothing is sent")
+        observer.note("starting Spark; nothing is sent")
         report = _look(parts, rows, plan, report, observer)
         if not report.errors:
             begin_in_background(spec, observer.note)
@@ -67,7 +68,7 @@ def ask_spark(spec: Spec, observer: Observer, interrupted: Callable[[], int | No
         return f"Spark was not started: there is no {plan.wording.item} with data in it"
     if spec.source.given_schema is not None:
         plan = replace(plan, items=plan.items[:1])  # more items would not change the result
-    observer.note("starting Spark; the sink is not contacted, and nothing is sent")
+    observer.note("starting Spark; nothing is sent")
     spark = _previewer(parts, observer)
     try:
         schema = spark.open(plan)

@@ -1,4 +1,4 @@
-"""Reads the source as a run would, and sends nothing (`check --read`): no broker is contacted, and no JVM is started.
+"""Reads the source as a run would, and sends nothing (`check --read`): only the source is contacted, and no JVM is started.
 
 snapshot ─▶ the plan of a first run ─▶ the inspection of a run ─▶ the reader of a run: rows that cannot be parsed
 """

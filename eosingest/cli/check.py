@@ -38,14 +38,14 @@ def check(
         typer.Option(
             "--read",
             envvar="EOSINGEST_READ",
-            help="Read the source as a run would, without a broker, and report what a run would refuse.",
+            help="Read the source as a run would, and report what a run would refuse. Requests go to the source only.",
         ),
     ] = False,
     output: Output = None,
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> Action:
-    """Check a spec, offline: all mistakes at once, each with its line; expressions too. With --read, the source as well."""
+    """Check a spec, offline: all mistakes at once, each with its line; expressions too. --spark and --read use the source."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.app.inspect import check as check_spec

@@ -28,7 +28,10 @@ def preview(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> Action:
-    """Show the first records as they would be sent, and the schema. Sends nothing, and asks no broker."""
+    """Show the first records as they would be sent, and the schema. Sends nothing.
+
+    It contacts the source (of a topic its brokers) and a schema registry, and reads no progress of the job.
+    """
 
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)

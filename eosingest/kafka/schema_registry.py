@@ -47,7 +47,9 @@ class Registry:
         try:
             self._client = SchemaRegistryClient({**address, "timeout": _TIMEOUT_S, "max.retries": _RETRIES})
         except (OSError, ValueError) as error:
-            raise SpecError(f"{key}: {error}", code="bad-registry", hint="nothing was sent; correct it") from None
+            # The client's OSError is about the certificate, and does not name it.
+            place = f"{key}.ca_location: {address.get('ssl.ca.location')}" if isinstance(error, OSError) else key
+            raise SpecError(f"{place}: {error}", code="bad-registry", hint="nothing was sent; correct it") from None
 
     def register(self, subject: str, schema: str, kind: str) -> Registered:
         """Register the schema in the subject, once: a registered one keeps its id. `kind`: AVRO or JSON."""

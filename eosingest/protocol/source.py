@@ -309,6 +309,10 @@ class Source(Protocol):
     wording: Wording
     splits: SplitKind
 
+    def check_offline(self) -> None:
+        """Refuse what no connection is needed to refuse, whether the data exists yet or not. Sends no request."""
+        return
+
     @abstractmethod
     def check(self) -> None:
         """Refuse errors that are cheap to detect, before the run claims its job: a path that names nothing, say."""

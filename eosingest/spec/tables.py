@@ -131,8 +131,8 @@ class SourceTable(Table):
         return None
 
     @property
-    def is_json_lines(self) -> bool:
-        """Whether the data must be JSON, one record per line: `check` tests the first item."""
+    def is_local_json_lines(self) -> bool:
+        """Whether the data must be JSON, one record per line, on this host: `check` tests the first item."""
         return False
 
     def schema_note(self) -> str:

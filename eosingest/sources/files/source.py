@@ -80,6 +80,10 @@ class FileSource(Source):
         self._now = now
         self._check = check
 
+    def check_offline(self) -> None:
+        """Raise SpecError if a package is missing that the storage needs. The paths were checked when this was made."""
+        self._places.storage.need_packages()
+
     def check(self) -> None:
         """Raise the errors of `plan` that a short listing finds: of a bucket the first page, else the whole listing."""
         self._listed(self._places.look(self._check, glance=True))

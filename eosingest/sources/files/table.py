@@ -239,9 +239,9 @@ class FileTable(SourceTable):
         return self.options.get("rowTag")
 
     @property
-    def is_json_lines(self) -> bool:
-        """Whether the format is JSON, and a file is not a single document."""
-        return self.format == "json" and not FORMATS[self.format].is_whole(self.options)
+    def is_local_json_lines(self) -> bool:
+        """Whether the format is JSON, a file is not a single document, and none is in a store."""
+        return self.format == "json" and not FORMATS["json"].is_whole(self.options) and not are_in_store(self.path)
 
     def schema_note(self) -> str:
         """Return the format's `schema_note`."""

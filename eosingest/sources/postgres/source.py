@@ -44,6 +44,10 @@ class TableSource(Source):
 
     # ---- the listing -----------------------------------------------------------------------------------------------
 
+    def check_offline(self) -> None:
+        """Raise SpecError for a URL that libpq does not accept, and for a missing package."""
+        conninfo(self._table)
+
     def check(self) -> None:
         """Connect, look up the table or query, its key and columns, and prove the right to read it with a SELECT of no row."""
         with (

@@ -67,8 +67,14 @@ def source_client(table: Table) -> ClientSettings:
     A table without servers has the sink's servers, and also the sink's properties unless it has properties itself.
     """
     servers, of_the_sink = table.others.sink() if table.bootstrap_servers is None else (table.bootstrap_servers, {})
+    given = given_properties(table)
+    return ClientSettings(servers, of_the_sink if given is None else given)
+
+
+def given_properties(table: Table) -> dict[str, str] | None:
+    """Return the table's own properties, None if it has none. Raises SpecError for properties that cannot be used."""
     if table.properties is None:
-        return ClientSettings(servers, of_the_sink)
+        return None
     properties = table.others.resolve(table.properties, PROPERTIES)
     problems = refuse_one_sided(properties, PROPERTIES)
     complaint = check_properties(ClientSettings("", properties))
@@ -76,4 +82,4 @@ def source_client(table: Table) -> ClientSettings:
         problems.append(f"{PROPERTIES}: librdkafka says: {complaint}")
     if problems:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
-    return ClientSettings(servers, properties)
+    return properties

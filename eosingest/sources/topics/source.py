@@ -20,7 +20,7 @@ from eosingest.kafka.topic_reader import TopicReader
 from eosingest.protocol.source import Item, LeftOut, Purpose, Recorded, Scope, Snapshot, Source
 from eosingest.sources.base import of_known_versions
 from eosingest.sources.topics import errors
-from eosingest.sources.topics.client import Table, sink_client, source_client
+from eosingest.sources.topics.client import Table, given_properties, sink_client, source_client
 from eosingest.sources.topics.cluster import Partition, cut_off, held_back, partitions_of, refuse_cut_off
 from eosingest.sources.topics.ranges import (
     WORDING,
@@ -57,6 +57,12 @@ class TopicSource(Source):
         self._check = check
 
     # ---- the listing -----------------------------------------------------------------------------------------------
+
+    def check_offline(self) -> None:
+        """Raise SpecError for properties that cannot be used, and for a topic that the job writes, by the servers' names."""
+        given_properties(self._table)
+        if self._own_topic() is not None and self._table.bootstrap_servers in (None, self._sink_servers()):
+            raise self._reads_what_it_writes()
 
     def check(self) -> None:
         """Connect, find the topic, and read a record of it.
@@ -195,18 +201,32 @@ class TopicSource(Source):
 
     def _refuse_own_topics(self, client: ClientSettings, admin: KafkaPythonAdmin) -> None:
         """Raise SpecError if the job would read topics that it writes: with records, or with its own progress."""
-        others = self._table.others
-        what = {others.offsets_topic: "sink.offsets_topic", others.dead_letter_topic: "on_error.topic"}
-        what[others.topic] = "sink.topic"
-        if self._topic not in what:
+        if self._own_topic() is None:
             return
         sink = sink_client(self._table)
         if client.bootstrap_servers != sink.bootstrap_servers:
             with self._connected(sink) as other:
                 if other.cluster_id() != admin.cluster_id():
                     return
-        raise SpecError(
-            f"source.topic: {self._topic} is also {what[self._topic]}, on the same cluster: a run would read what it writes",
+        raise self._reads_what_it_writes()
+
+    def _own_topic(self) -> str | None:
+        """Return the key of the spec by which the job writes a topic of this name, None if it writes none."""
+        others = self._table.others
+        what = {others.offsets_topic: "sink.offsets_topic", others.dead_letter_topic: "on_error.topic"}
+        what[others.topic] = "sink.topic"
+        return what.get(self._topic)
+
+    def _sink_servers(self) -> str | None:
+        """Return the sink's servers, None if they are an embedded broker that is down."""
+        try:
+            return sink_client(self._table).bootstrap_servers
+        except TemporaryError:
+            return None
+
+    def _reads_what_it_writes(self) -> SpecError:
+        return SpecError(
+            f"source.topic: {self._topic} is also {self._own_topic()}, on the same cluster: a run would read what it writes",
             code="source-is-sink",
             hint="nothing was sent; name another topic, or the servers of another cluster in source.bootstrap_servers",
         )

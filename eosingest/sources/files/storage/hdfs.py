@@ -39,6 +39,10 @@ class HdfsStorage:
     endpoints: tuple[str, ...]
     user: str
 
+    def need_packages(self) -> None:
+        """Raise SpecError if urllib3 is missing."""
+        webhdfs.urllib3_of_hdfs()
+
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
         """Open a file; see `port.Storage`. No request is sent before it is read."""
         return BufferedReader(ObjectStream(file.path, _Blocks(self, file).get, file.length, until), _BUFFER_BYTES)

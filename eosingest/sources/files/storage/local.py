@@ -40,6 +40,9 @@ class _ListedFile(FileIO):
 class LocalStorage:
     """Opens local files (`port.Storage`)."""
 
+    def need_packages(self) -> None:
+        """Need none."""
+
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
         """Open the file; see `port.Storage`."""
         return BufferedReader(_ListedFile(file), _BUFFER_BYTES)

@@ -68,6 +68,9 @@ class Stored(Protocol):
 class Storage(Protocol):
     """Opens listed files. Pickled and sent to the tasks, with each file."""
 
+    def need_packages(self) -> None:
+        """Raise SpecError if a package is missing that requests need."""
+
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
         """Open a file to be read from any byte; `until`: no byte after that one is likely to be read.
 

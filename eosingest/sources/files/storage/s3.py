@@ -48,6 +48,10 @@ class S3Storage:
         """Whether the bucket is in the URL's path, and not in its host."""
         return bool(self.endpoint) if self.path_style is None else self.path_style
 
+    def need_packages(self) -> None:
+        """Raise SpecError if boto3 is missing."""
+        _boto3()
+
     def open(self, file: Stored, until: int | None = None) -> BufferedReader:
         """Open an object; see `port.Storage`. No request is sent before it is read."""
         bucket, key = parted(file.path)
@@ -101,19 +105,25 @@ def parted(path: str) -> tuple[str, str]:
     return bucket, key
 
 
-@functools.lru_cache(maxsize=8)
-def _client(storage: S3Storage, process: int) -> Any:
-    """Make a client, once in a process: a fork must not share its connections."""
+def _boto3() -> Any:
     try:
         import boto3
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
     except ImportError as error:
         raise SpecError(
             "to read s3:// the package boto3 is needed, and it is not installed",
             code="package-missing",
             hint="pip install 'eosingest[s3]'",
         ) from error
+    return boto3
+
+
+@functools.lru_cache(maxsize=8)
+def _client(storage: S3Storage, process: int) -> Any:
+    """Make a client, once in a process: a fork must not share its connections."""
+    boto3 = _boto3()
+    from botocore.config import Config
+    from botocore.exceptions import BotoCoreError
+
     config = Config(
         connect_timeout=_CONNECT_S,
         read_timeout=_READ_S,

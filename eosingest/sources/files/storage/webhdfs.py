@@ -74,9 +74,8 @@ def told(answer: Any, url: str, path: str, key: str) -> Any:
         raise _no_webhdfs(path, answer.status) from error
 
 
-@functools.lru_cache(maxsize=4)
-def _pool(process: int) -> tuple[Any, tuple[type[Exception], ...]]:
-    """Return the pool for requests, one per process (a fork must not share its connections), and the errors that it raises."""
+def urllib3_of_hdfs() -> Any:
+    """Return the module urllib3. Raises SpecError if it is missing."""
     try:
         import urllib3
     except ImportError as error:
@@ -85,6 +84,13 @@ def _pool(process: int) -> tuple[Any, tuple[type[Exception], ...]]:
             code="package-missing",
             hint="pip install 'eosingest[hdfs]'",
         ) from error
+    return urllib3
+
+
+@functools.lru_cache(maxsize=4)
+def _pool(process: int) -> tuple[Any, tuple[type[Exception], ...]]:
+    """Return the pool for requests, one per process (a fork must not share its connections), and the errors that it raises."""
+    urllib3 = urllib3_of_hdfs()
     timeout = urllib3.Timeout(connect=_CONNECT_S, read=_READ_S)
     pool = urllib3.PoolManager(num_pools=64, maxsize=_POOL, retries=False, timeout=timeout)
     return pool, (urllib3.exceptions.HTTPError, OSError)
