@@ -19,13 +19,14 @@ from eosingest.host.java import find_java, java_major_version
 from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.librdkafka import check_properties
 from eosingest.kafka.ports import Admin
-from eosingest.protocol import data_loss, pins, scope, single_transaction
+from eosingest.protocol import corrected_items, data_loss, dead_letter_topic, pins, scope, single_transaction
 from eosingest.protocol.control_log import ControlLog
 from eosingest.protocol.driver_contract import DriverSettings
 from eosingest.protocol.offsets import record, topic
+from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, gone_note, half_done_items, make_plan, notes_of
-from eosingest.protocol.source import Purpose
+from eosingest.protocol.source import Purpose, Snapshot, SplitId
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import PlanReport, StatusReport
 from eosingest.report.progress import Observer
@@ -117,16 +118,52 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
         pins.refuse_other_format(state, settings.format)
         split_size = control.split_size if control is not None and in_force else spec.source.split_size
         snapshot = scope.snapshot(source, control, state, Purpose.SHOW)
-        made = make_plan(source, state.offsets, split_size, snapshot)
+        offsets = state.offsets
+        if control is not None and in_force and settings.on_change == "error":
+            snapshot, offsets = _as_corrected(parts, snapshot, control, offsets)
+        made = make_plan(source, offsets, split_size, snapshot)
         with _collected(errors):
-            made.refuse_changes(spec.source.on_change)
+            made.refuse_changes(settings.on_change)
         with _collected(errors):
             data_loss.refuse(source, snapshot.gaps)
         with _collected(errors):
             if settings.whole and control is not None:
                 single_transaction.refuse_half_sent(control, made, state.offsets.values())
+        with _collected(errors):
+            _look_at_dead_letters(parts, kafka.admin, settings, state, made)
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
     return _with_notes(report, made, parts)
+
+
+def _as_corrected(
+    parts: Parts, snapshot: Snapshot, control: ControlRecord, offsets: dict[SplitId, OffsetRecord]
+) -> tuple[Snapshot, dict[SplitId, OffsetRecord]]:
+    """Return snapshot and offset records as if a run had proven each changed item that it may accept, with notes on these."""
+    found = corrected_items.corrections(parts.source, snapshot, offsets, control)
+    if found is None:
+        return snapshot, offsets
+    for name in found.records:
+        parts.observer.note(
+            f"{name}: changed after a part of it was sent; run checks whether that part is unchanged, and then sends the rest,"
+            " else it ends with exit 12"
+        )
+    snapshot, records = found.accepted(snapshot)
+    return snapshot, {**offsets, **{each.split: each for each in records}}
+
+
+def _look_at_dead_letters(parts: Parts, admin: Admin, settings: DriverSettings, state: JobState, made: Plan) -> None:
+    """Note that no dead letter is left to write. Raises the errors of a run for the dead-letter topic."""
+    order = settings.dead_letters
+    if order is None:
+        return
+    pin = state.settled.dead_letters if state.settled is not None else None
+    letters = state.dead_letters(pin)
+    dead_letter_topic.looked_up(admin, order, pin, letters)
+    if made.pending and not dead_letter_topic.left(order, pin, letters):
+        parts.observer.note(
+            f"on_error.max: the {order.allowed:,} dead letters that it allows are written: the next row that cannot be sent"
+            " ends its split, and the run with exit 7"
+        )
 
 
 def _first_plan(parts: Parts) -> PlanReport:

@@ -6,7 +6,7 @@ record must give its receipt, a done one over its whole length. Their offset rec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from eosingest.protocol.audited_source import AuditedSource, Unit, audited_source
@@ -28,6 +28,12 @@ class Corrections:
         for unit in self.rows.unlike(sums):
             found.setdefault(source.splits.item(unit.splits[0]), []).append(unit)
         return found
+
+    def accepted(self, snapshot: Snapshot, unproven: Collection[str] = ()) -> tuple[Snapshot, tuple[OffsetRecord, ...]]:
+        """Return the snapshot in which items are not changed, except `unproven` ones, with their new offset records."""
+        proven = {name: records for name, records in self.records.items() if name not in unproven}
+        changed = tuple(name for name in snapshot.changed if name not in proven)
+        return replace(snapshot, changed=changed), tuple(each for records in proven.values() for each in records)
 
 
 def corrections(

@@ -22,20 +22,37 @@ def opened(
     Creates one that does not exist, if the order says how. Raises FatalError for a topic that is missing or compacted,
     ChangedError where earlier dead letters are in another, TemporaryError where the new topic cannot be seen yet.
     """
-    found = admin.describe_topic(order.topic)
-    if letters.count and pin is not None:
-        _refuse_other(order, pin, letters, found)
-    if found is None:
-        found = _created(admin, order)
-    if found.config is not None and "compact" in found.config.get("cleanup.policy", "delete"):
-        raise FatalError(
-            f"on_error.topic: topic {order.topic} is compacted: it would keep one dead letter of each key",
-            code="dead-letter-topic-policy",
-            hint="nothing was sent; give it cleanup.policy=delete, or name another topic; then run again",
-        )
+    found = looked_up(admin, order, pin, letters)
+    if found is None and order.create is not None:
+        found = sink_topic.created(admin, order.topic, order.create)
+        _refuse_compacted(found)
+    assert found is not None, "one that is missing is created, or was refused"
     if letters.count and pin is not None:
         return pin, found
     return DeadLetterPin(found.name, found.topic_id, sink_topic.ends(admin, found)), found
+
+
+def looked_up(
+    admin: Admin, order: DeadLetterOrder, pin: DeadLetterPin | None, letters: DeadLetters
+) -> TopicDescription | None:
+    """Return the topic, None for one that the order has yet to create. Raises as `opened` does."""
+    found = admin.describe_topic(order.topic)
+    if letters.count and pin is not None:
+        _refuse_other(order, pin, letters, found)
+    if found is not None:
+        _refuse_compacted(found)
+    elif order.create is None:
+        raise FatalError(
+            f"on_error.topic: topic {order.topic} does not exist",
+            code="topic-missing",
+            hint="nothing was sent; create it, or let the spec do it: on_error = { …, create = { partitions = 1 } }; run again",
+        )
+    return found
+
+
+def left(order: DeadLetterOrder, pin: DeadLetterPin | None, letters: DeadLetters) -> int:
+    """Return how many dead letters the order still allows until the job is complete."""
+    return max(0, order.allowed - (letters.count - (pin.before if pin is not None else 0)))
 
 
 def settings(
@@ -43,18 +60,16 @@ def settings(
 ) -> DeadLetterSettings:
     """Return the settings for tasks."""
     limits = topic_limits(found.config, found.partitions)
-    left = max(0, order.allowed - (letters.count - pin.before))
-    return DeadLetterSettings(order.topic, limits.max_message_bytes, order.allowed, left)
+    return DeadLetterSettings(order.topic, limits.max_message_bytes, order.allowed, left(order, pin, letters))
 
 
-def _created(admin: Admin, order: DeadLetterOrder) -> TopicDescription:
-    if order.create is None:
+def _refuse_compacted(found: TopicDescription) -> None:
+    if found.config is not None and "compact" in found.config.get("cleanup.policy", "delete"):
         raise FatalError(
-            f"on_error.topic: topic {order.topic} does not exist",
-            code="topic-missing",
-            hint="nothing was sent; create it, or let the spec do it: on_error = { …, create = { partitions = 1 } }; run again",
+            f"on_error.topic: topic {found.name} is compacted: it would keep one dead letter of each key",
+            code="dead-letter-topic-policy",
+            hint="nothing was sent; give it cleanup.policy=delete, or name another topic; then run again",
         )
-    return sink_topic.created(admin, order.topic, order.create)
 
 
 def _refuse_other(

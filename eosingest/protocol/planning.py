@@ -193,12 +193,11 @@ class Planning:
         unproven = found.unproven(self._source, proof.sums)
         for unit in (unit for units in unproven.values() for unit in units):
             self._observer.note(f"{unit.name}: gives other rows now than those that were sent")
-        accepted = {name: records for name, records in found.records.items() if name not in unproven}
-        for name, records in accepted.items():
-            sent = sum(each.records for each in records)
-            self._observer.note(f"{name}: changed; the {sent:,} records sent of it are proven to stay as they are")
-        changed = tuple(name for name in snapshot.changed if name not in accepted)
-        return replace(snapshot, changed=changed), tuple(each for records in accepted.values() for each in records)
+        for name, records in found.records.items():
+            if name not in unproven:
+                sent = sum(each.records for each in records)
+                self._observer.note(f"{name}: changed; the {sent:,} records sent of it are proven to stay as they are")
+        return found.accepted(snapshot, unproven)
 
     def _split_size(self, in_force: bool) -> int:
         """Return the split size in bytes: in an unfinished job the pinned one, or rows of done splits would go twice."""

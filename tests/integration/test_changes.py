@@ -165,6 +165,9 @@ def test_a_file_is_corrected_after_the_rows_that_were_sent(job: Job) -> None:
     assert "data/a.jsonl, split at byte 0: gives other rows now" in refused.stderr
     assert job.numbers() == sent
     path.write_text(good.replace('{"n": 60,', '{"n":       60,') + '{"n": 100, "pad": "x"}\n')
+    planned = job.run("plan", "--exit-code")
+    assert planned.exit_code == 20, planned
+    assert "run checks whether that part is unchanged" in planned.stderr
     done = job.run()
     assert_done(done, 41)
     assert "the 60 records sent of it are proven" in done.stderr
