@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+import socket
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.record import ControlRecord, OffsetRecord
 from eosingest.protocol.offsets.state import JobState
 from eosingest.protocol.plan import Plan, PlannedItem, gone_note, half_done_items, make_plan, notes_of
-from eosingest.protocol.source import Purpose, Snapshot, SplitId
+from eosingest.protocol.source import Purpose, Snapshot, Source, SplitId
 from eosingest.protocol.transactional_ids import control_id, task_id
 from eosingest.report.model import PlanReport, StatusReport
 from eosingest.report.progress import Observer
@@ -202,9 +203,7 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, look.partition)
         splits = source.splits
         items, left = {splits.item(split) for split in state.offsets}, half_done_items(splits, state.offsets)
-        gone = source.missing(sorted(items - set(left)))
-        if gone:
-            observer.note(gone_note(gone, source.wording))
+        _note_gone(source, sorted(items - set(left)), control.host, observer)
         return StatusReport(
             job=spec.name,
             topic=control.pinned.topic,
@@ -230,6 +229,24 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
             said=tuple(last_errors.recall(kafka.admin.cluster_id(), spec.name, control.host, control.pid)),
             refused=next(({"code": e.code, "message": e.message, "hint": e.hint} for e in _refused(look)), None),
         )
+
+
+def _note_gone(source: Source, sent: list[str], host: str, observer: Observer) -> None:
+    """Note which items that were sent whole no longer exist. A source that cannot be listed says nothing about that."""
+    if not sent:
+        return
+    try:
+        gone = source.missing(sent)
+        if gone:
+            source.check()  # on a host without the source each item is missing
+    except EosingestError as error:
+        items = source.wording.items
+        observer.note(
+            f"the source cannot be listed here, so it is not known which {items} still exist: {error.message}"
+        )
+        return
+    if gone:
+        observer.note(gone_note(gone, source.wording, "" if host == socket.gethostname() else host))
 
 
 def _dead_letters(state: JobState) -> dict[str, Any]:

@@ -182,10 +182,13 @@ def left_out(plan: Plan) -> list[str]:
     return notes
 
 
-def gone_note(names: Iterable[str], wording: Wording) -> str:
-    """Return the note on items that were sent whole and no longer exist."""
+def gone_note(names: Iterable[str], wording: Wording, host: str = "") -> str:
+    """Return the note on items that were sent whole and no longer exist; `host` is that of the last run, if another one."""
     gone = list(names)
-    are = "was sent whole and no longer exists" if len(gone) == 1 else "were sent whole and no longer exist"
+    was, exist, do_not = ("was", "exists", "does not") if len(gone) == 1 else ("were", "exist", "do not")
+    are = f"{was} sent whole and no longer {exist}"
+    if host:
+        are = f"{was} sent whole, and {do_not} exist on this host (the last run was on {host})"
     return f"{listed(gone, 5, rest=f' and {{:,}} more {wording.items}')} {are}; the records stay in the topic"
 
 

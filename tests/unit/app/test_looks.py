@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import pytest
 
 from eosingest.app import assemble, inspect
 from eosingest.app.settings import driver_settings, source_of
+from eosingest.errors import EosingestError
 from eosingest.kafka.config import ClientSettings
 from eosingest.protocol.offsets import record, topic
 from eosingest.protocol.offsets.dead_letters import DeadLetterPin, DeadLetters
 from eosingest.protocol.offsets.record import OffsetRecord
-from eosingest.report.model import PlanReport
+from eosingest.report.model import PlanReport, StatusReport
 from eosingest.report.progress import Progress
 from eosingest.spec import Spec, load
 from tests.support.builders import as_recorded, control_record, pinned
@@ -217,3 +219,86 @@ def test_a_limit_of_dead_letters_that_is_reached(world: World, count: int, befor
     notes = [note for note in report.notes if note.startswith("on_error.max: ")]
     assert len(notes) == (left == 0), notes
     assert all("the next row that cannot be sent ends its split, and the run with exit 7" in note for note in notes)
+
+
+# ---- status: the source is not needed ---------------------------------------------------------------------------------
+
+
+def looked(spec: Spec) -> tuple[StatusReport, list[str]]:
+    told = Told()
+    return inspect.status(spec, told), told.notes
+
+
+def test_status_says_which_files_no_longer_exist(world: World) -> None:
+    spec = world.spec()
+    file = world.write("a", 10)
+    world.write("b", 10)
+    world.sent(spec, done=True, state=record.COMPLETE)
+    file.unlink()
+    report, notes = looked(spec)
+    assert (report.items, report.items_done) == (2, 2)
+    assert notes == ["data/a.jsonl was sent whole and no longer exists; the records stay in the topic"]
+
+
+def test_status_on_another_host(world: World) -> None:
+    spec = world.spec()
+    file = world.write("a", 10)
+    world.write("b", 10)
+    world.sent(spec, done=True, state=record.COMPLETE, host="h2")
+    file.unlink()
+    _, notes = looked(spec)
+    assert notes == [
+        "data/a.jsonl was sent whole, and does not exist on this host (the last run was on h2);"
+        " the records stay in the topic"
+    ]
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_status_where_the_files_are_not(world: World, folder: bool) -> None:
+    """Breaks when a status on another host says that files no longer exist which were never there."""
+    spec = world.spec()
+    file = world.write("a", 10)
+    world.sent(spec, done=True, state=record.COMPLETE)
+    file.unlink()
+    if not folder:
+        file.parent.rmdir()
+    report, notes = looked(spec)
+    assert (report.state, report.items, report.items_done, report.records_total) == ("complete", 1, 1, 5)
+    (note,) = notes
+    assert note.startswith(
+        "the source cannot be listed here, so it is not known which files still exist: 'data/*.jsonl'"
+    )
+
+
+def test_status_where_the_store_does_not_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when what Kafka has is not shown because S3 is down, or a package is missing."""
+    spec = world.spec()
+    world.write("a", 10)
+    world.sent(spec, done=True, state=record.COMPLETE)
+    failing: Callable[..., Any] = _raising(EosingestError("s3://b: the store does not answer"))
+    monkeypatch.setattr(type(source_of(spec)), "missing", failing)
+    report, notes = looked(spec)
+    assert report.items_done == 1
+    assert notes == [
+        "the source cannot be listed here, so it is not known which files still exist: s3://b: the store does not answer"
+    ]
+
+
+def _raising(error: Exception) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_status_does_not_list_a_source_of_which_nothing_is_sent_whole(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = world.spec()
+    world.write("a", 10)
+    world.sent(spec, done=False)
+    for name in ("missing", "check", "plan"):
+        monkeypatch.setattr(type(source_of(spec)), name, _raising(AssertionError("the source was listed")))
+    report, notes = looked(spec)
+    assert (report.items, report.items_done, notes) == (1, 0, [])
+    json.dumps(report.to_json())
