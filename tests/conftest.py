@@ -28,8 +28,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 @pytest.fixture(autouse=True)
 def _signal_handlers() -> Iterator[None]:
-    """Put the process's signal handlers back: the command line installs its own, and forked processes inherit them."""
+    """Put the process's signal handlers back: the command line installs its own, and forked processes inherit them.
+
+    SIGHUP ends what a test starts, also in a suite that nohup has started.
+    """
     before = {number: signal.getsignal(number) for number in HANDLED}
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

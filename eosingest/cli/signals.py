@@ -1,4 +1,4 @@
-"""Handles SIGINT and SIGTERM during a run: records the first for the driver; the second ends the process at once.
+"""Handles SIGINT, SIGTERM and SIGHUP during a run: records the first for the driver; the second ends the process at once.
 
 The driver calls `received` between its steps. After a signal it ends the run cleanly: it cancels the Spark job, aborts open
 transactions and commits the verdict. Once the result is printed, signals are ignored. Under spark-submit, the JVM forwards its
@@ -16,7 +16,7 @@ from types import FrameType
 
 from eosingest.errors import EXIT_SIGNAL_BASE
 
-HANDLED = (signal.SIGINT, signal.SIGTERM)
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 FIRST_WORDS = "note: stopping after a clean abort; a second signal ends at once"
 
 # One Ctrl-C arrives twice if a parent process forwards it to the process group.
@@ -49,7 +49,7 @@ class Signals:
             if _relay is not None:
                 _relay(self.take_relayed)
         for number in HANDLED:
-            if signal.getsignal(number) != self._handle:
+            if signal.getsignal(number) != self._handle and not _is_of_nohup(number):
                 signal.signal(number, self._handle)
 
     def received(self) -> int | None:
@@ -78,6 +78,11 @@ class Signals:
             self._say(FIRST_WORDS)
         elif time.monotonic() - self._at >= _SAME_SIGNAL_S:
             os._exit(EXIT_SIGNAL_BASE + number)
+
+
+def _is_of_nohup(number: int) -> bool:
+    """Say whether the signal is a SIGHUP that this process ignores: nohup lets a command outlive its terminal."""
+    return number == signal.SIGHUP and signal.getsignal(number) == signal.SIG_IGN
 
 
 def ignore_signals() -> None:

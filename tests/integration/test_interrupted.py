@@ -88,18 +88,25 @@ def _sigterm_to_all(process: subprocess.Popen[str]) -> None:
     signal_all([process.pid, *(child.pid for child in processes_below(process.pid))], signal.SIGTERM)
 
 
+def _terminal_closed(process: subprocess.Popen[str]) -> None:
+    """The JVM ends with us."""
+    kill_group(process, signal.SIGHUP)
+
+
 @pytest.mark.slow_cases(
     "_sigint-130-rows",
     "_sigterm-143-lines",
     "_sigterm-143-rows",
     "_sigterm_to_all-143-lines",
     "_sigterm_to_all-143-rows",
+    "_terminal_closed-129-rows",
     "_terminal_ctrl_c-130-rows",
 )
 @pytest.mark.in_turns("one signal each")
 @BOTH_INPUTS
 @pytest.mark.parametrize(
-    ("send", "exit_code"), [(_sigint, 130), (_sigterm, 143), (_terminal_ctrl_c, 130), (_sigterm_to_all, 143)]
+    ("send", "exit_code"),
+    [(_sigint, 130), (_sigterm, 143), (_terminal_ctrl_c, 130), (_sigterm_to_all, 143), (_terminal_closed, 129)],
 )
 def test_signal_in_mid_split(job: Job, send: Callable[[subprocess.Popen[str]], None], exit_code: int) -> None:
     """Breaks when the driver waits for a task, leaves its transaction open (P8), or takes a cancelled task's split as done."""

@@ -32,7 +32,12 @@ def to_spark_submit(process: subprocess.Popen[str], number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("send", "number", "exit_code"),
-    [(to_spark_submit, signal.SIGTERM, 143), (to_all, signal.SIGINT, 130), (to_spark_submit, signal.SIGINT, 130)],
+    [
+        (to_spark_submit, signal.SIGTERM, 143),
+        (to_all, signal.SIGINT, 130),
+        (to_spark_submit, signal.SIGINT, 130),
+        (to_spark_submit, signal.SIGHUP, 129),
+    ],
 )
 def test_a_signal_in_mid_transaction(
     job: Job,

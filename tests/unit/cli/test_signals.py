@@ -26,7 +26,7 @@ def process(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", START + script], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_is_remembered_and_said(number: signal.Signals) -> None:
     done = process(f"""
 print(signals.received())
@@ -36,7 +36,7 @@ print(signals.received(), signals.received())
     assert (done.returncode, done.stdout, done.stderr) == (0, f"None\n{int(number)} {int(number)}\n", FIRST)
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_the_second_ends_at_once(number: signal.Signals, code: int) -> None:
     done = process(f"""
 os.kill(os.getpid(), signal.SIGINT)
@@ -45,6 +45,14 @@ os.kill(os.getpid(), {int(number)})
 time.sleep(30)
 """)
     assert (done.returncode, done.stderr) == (code, FIRST)
+
+
+def test_a_command_of_nohup_outlives_its_terminal() -> None:
+    """Breaks when SIGHUP ends a run that nohup has started."""
+    ignored = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{START}"
+    script = "os.kill(os.getpid(), signal.SIGHUP)\nprint(signals.received())"
+    done = subprocess.run([sys.executable, "-c", ignored + script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "None\n", "")
 
 
 def test_one_ctrl_c_that_comes_twice_is_one() -> None:
