@@ -122,7 +122,7 @@ def result_of(report: RunReport, *, verbose: bool = False) -> Result:
     """Return the report of a run as a Result."""
     return Result(
         "run",
-        data={**report.to_json(), "skipped": False},
+        data=report.to_json(),
         lines=tuple(_lines(report, verbose=verbose)),
         exit_code=report.exit_code,
         errors=report.errors,

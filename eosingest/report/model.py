@@ -63,6 +63,7 @@ class RunReport:
             "dead_letters": self.dead_letters,
             "dead_letters_total": self.dead_letters_total,
             "dead_letter_topic": self.dead_letter_topic,
+            "skipped": False,  # a run that was skipped has no report
             "seconds": round(self.seconds, 3),
             "records_per_second": round(self.records_sent / self.seconds) if self.seconds else 0,
             "isolation_level_to_read_with": "read_committed",

@@ -18,6 +18,7 @@ import pytest
 
 import eosingest
 from eosingest.api.process import perform
+from eosingest.cli.run import result_of as run_result
 from eosingest.errors import EosingestError, FatalError, IncompleteError, InterruptedRunError, SpecError, TemporaryError
 from eosingest.report.model import RunReport
 from eosingest.report.wording import Wording
@@ -55,6 +56,14 @@ def test_every_name_is_there_and_typed_and_described() -> None:
     with pytest.raises(AttributeError, match="no attribute 'rnu'"):
         eosingest.rnu  # type: ignore[attr-defined]  # noqa: B018
     assert (PACKAGE / "py.typed").is_file()
+
+
+def test_the_json_of_a_run_is_that_of_the_command_line() -> None:
+    wording = Wording("file", "files", "bytes", "", "", "", "")
+    report = RunReport("orders", 3, "orders", "localhost:1", 0, wording, 1, 1, 1, 1, 0, 0, 1.0)
+    data = run_result(report).data
+    assert data == report.to_json()
+    assert data["skipped"] is False
 
 
 def test_every_documented_error_is_a_name_of_the_package() -> None:
