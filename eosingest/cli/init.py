@@ -37,8 +37,8 @@ def init(
             metavar="FILE",
             envvar="EOSINGEST_FROM",
             help="A data file, s3://bucket/key, or hdfs://namenode:8020/path (csv, tsv, json lines, xml, text, parquet,"
-            " orc; also .gz, .bz2, .zst, .lz4): the spec is written for it, with format, options and schema found out."
-            " Or kafka://host:port,…/topic, or postgresql://user@host/database/table.",
+            " orc, avro; text formats also as .gz, .bz2, .zst, .lz4): the spec is written for it, with format, options and"
+            " schema found out. Or kafka://host:port,…/topic, or postgresql://user@host/database/table.",
             show_default=False,
         ),
     ] = None,

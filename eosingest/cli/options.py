@@ -91,7 +91,7 @@ Verbose = Annotated[
         "--verbose",
         "-v",
         envvar="EOSINGEST_VERBOSE",
-        help="Report more: every file, each step (on stderr), and where Spark's log is.",
+        help="Report more: log records (on stderr); plan lists every item, verify every finding, run names Spark's log.",
     ),
 ]
 

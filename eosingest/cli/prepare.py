@@ -13,7 +13,7 @@ def prepare(output: Output = None, verbose: Verbose = False, quiet: Quiet = Fals
     """Have Spark start sooner: archive its classes, once.
 
     The archive is stored in the cache (160 MiB). It takes a minute or two, and saves each local run that starts
-    Spark one to three seconds. The first run has it written in the background where it is not there.
+    Spark one to three seconds. The first command that starts Spark has it written in the background where it is not there.
     Java archives nothing while Spark's configuration folder (SPARK_CONF_DIR) has files.
     """
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eosingest.cli import formatting
-from eosingest.cli.options import Output, Overrides, Params, Quiet, SpecFile, Verbose, load_spec
+from eosingest.cli.options import Output, Overrides, Params, Quiet, Verbose, load_spec
 from eosingest.cli.progress import Watcher
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Action, Result
@@ -17,6 +18,14 @@ from eosingest.errors import SpecError
 if TYPE_CHECKING:
     from eosingest.app.warm import WarmStatus
 
+JobSpec = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="SPEC",
+        help="The job whose settings count; without it, the settings of no job. - for standard input.",
+        show_default=False,
+    ),
+]
 Idle = Annotated[
     str,
     typer.Option(
@@ -26,7 +35,7 @@ Idle = Annotated[
 
 
 def up(
-    spec: SpecFile = None,
+    spec: JobSpec = None,
     param: Params = None,
     set_: Overrides = None,
     idle: Idle = "30m",
@@ -34,7 +43,10 @@ def up(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> Action:
-    """Start a JVM that stays warm, with the settings of SPEC if it is given. Local runs from this shell use it."""
+    """Start a JVM that stays warm, with the settings of SPEC if it is given. Local runs from this shell use it.
+
+    It replaces a warm JVM that differs.
+    """
 
     def perform(renderer: Renderer) -> Result:
         signals = Signals(renderer.line_from_signal_handler)
@@ -59,7 +71,7 @@ def up(
 
 
 def down(output: Output = None, verbose: Verbose = False, quiet: Quiet = False) -> Action:
-    """End the warm JVM, if no run uses it."""
+    """End the warm JVM, unless a run uses it. One that does not answer is killed, even during a run."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.app.warm import down as end
@@ -70,7 +82,7 @@ def down(output: Output = None, verbose: Verbose = False, quiet: Quiet = False) 
 
 
 def status(
-    spec: SpecFile = None,
+    spec: JobSpec = None,
     param: Params = None,
     set_: Overrides = None,
     output: Output = None,
@@ -86,16 +98,23 @@ def status(
         loaded = load_spec(spec, param, set_) if spec is not None else None
         with Watcher(renderer) as watcher:
             now = state(loaded, watcher, never)
-        if not now.running:
-            line = "There is no warm JVM."
-        elif now.unusable is not None or now.differs is not None:
-            reason = now.unusable or f"it differs in {now.differs}"
-            line = f"A JVM is warm; a run from here would not use it: {reason}."
-        else:
-            line = "A JVM is warm; a run from here uses it."
-        return _result("spark status", now, line)
+        return _result("spark status", now, usable(now))
 
     return Action("spark status", perform, output, verbose, quiet)
+
+
+def usable(now: WarmStatus) -> str:
+    """Say whether a run would use the warm JVM."""
+    if not now.running:
+        return "There is no warm JVM."
+    reason = now.unusable or (f"it differs in {now.differs}" if now.differs is not None else "")
+    if not reason and now.used_by is not None:
+        reason = f"the process {now.used_by} uses it"
+    return (
+        f"A JVM is warm; a run from here would not use it: {reason}."
+        if reason
+        else "A JVM is warm; a run from here uses it."
+    )
 
 
 def _result(command: str, now: WarmStatus, line: str) -> Result:

@@ -16,11 +16,13 @@ from jsonschema import Draft7Validator
 
 import eosingest
 from eosingest import __version__
+from eosingest.app.warm import WarmStatus
 from eosingest.cli import main as cli
 from eosingest.cli.options import behind_the_verb, output_asked_for
 from eosingest.cli.render import Renderer
 from eosingest.cli.result import Result
 from eosingest.cli.run import IfRunning
+from eosingest.cli.spark import usable
 from eosingest.errors import FatalError
 from eosingest.spec import TEMPLATE, model
 
@@ -525,3 +527,40 @@ def test_a_result_that_cannot_be_written_is_not_a_success() -> None:
         )
     assert done.returncode == 7
     assert done.stderr == "error: the result cannot be written to stdout: No space left on device\n"
+
+
+def help_of(*verb: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "eosingest", *verb, "--help"], capture_output=True, text=True, timeout=60
+    )
+    return " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize("verb", ["up", "status"])
+def test_the_warm_jvm_has_no_spec_by_default(verb: str) -> None:
+    """Breaks when help says that eosingest.toml is used, and it is not."""
+    assert "without it, the settings of no job" in help_of("spark", verb)
+    assert "by default eosingest.toml" in help_of("run")
+
+
+def test_init_names_each_format_that_it_detects() -> None:
+    from eosingest.sniff import _BY_SUFFIX
+    from eosingest.sniff.input import CODECS
+
+    told = help_of("init")
+    assert [name for name in {*_BY_SUFFIX.values(), "text"} if name not in told] == []
+    assert [suffix for suffix in set(CODECS) - {".zstd"} if suffix not in told] == []
+
+
+@pytest.mark.parametrize(
+    ("state", "line"),
+    [
+        ({"running": False}, "There is no warm JVM."),
+        ({"running": True}, "A JVM is warm; a run from here uses it."),
+        ({"running": True, "differs": "Java"}, "A JVM is warm; a run from here would not use it: it differs in Java."),
+        ({"running": True, "used_by": 7}, "A JVM is warm; a run from here would not use it: the process 7 uses it."),
+    ],
+)
+def test_whether_a_run_would_use_the_warm_jvm(state: dict[str, Any], line: str) -> None:
+    """Breaks when a JVM that another command uses is said to be free."""
+    assert usable(WarmStatus(folder=Path(), **state)) == line
