@@ -29,10 +29,10 @@ name = "my-job"                     # the job's progress is kept under this name
 # on_error = { topic = "my-topic-dead", max = 100, create = { partitions = 1 } }   # for rows that cannot be sent
 
 [source]
-format = "json"                     # json (one record a line) | csv | text | xml | parquet | orc | avro
+format = "json"                     # json (one record a line) | csv | text | xml | parquet | orc | avro | binaryFile
 path = "data/*.jsonl"               # file, folder or glob, or a list; relative to this file
-# schema = "id BIGINT, user STRING, ts TIMESTAMP"   # without it types are inferred
-# options = { timestampFormat = "yyyy-MM-dd" }      # options of Spark's reader; csv: { header = true }
+# schema = "id BIGINT, user STRING, ts TIMESTAMP"   # xml needs it; of json and csv it is inferred otherwise
+# options = { timestampFormat = "yyyy-MM-dd" }      # by the names of Spark's reader; csv: { header = true }
 # recursive = true                  # of a folder, all files in all folders below it
 # allow_empty = true                # no file there: exit 0 instead of 2
 # min_age = "60s"                   # leave files alone that may still be being written
