@@ -72,9 +72,8 @@ def _refuse_offline(spec: Spec) -> None:
 def _check_properties(spec: Spec) -> None:
     properties = resolve_properties(spec)
     problems = refuse_one_sided(properties)
-    complaint = check_properties(ClientSettings("", properties))
-    if complaint:
-        problems.append(f"{spec.file}: sink.properties: librdkafka says: {complaint}")
+    if not problems and (complaint := check_properties(ClientSettings("", properties))):
+        problems = [f"{spec.file}: sink.properties: librdkafka says: {complaint}"]
     if problems:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
 

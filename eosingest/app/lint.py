@@ -6,18 +6,21 @@ contacted. Files, if they exist, are listed for the columns that their folders g
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from eosingest.errors import EosingestError, SpecError
 from eosingest.host.interruption import never
-from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.config import ClientSettings, refuse_one_sided, why_one_sided
 from eosingest.kafka.librdkafka import check_properties
 from eosingest.protocol.source import Purpose, Source
 from eosingest.sources.registry import formats, kind_of
 from eosingest.spec.document import Problem, Table, get
 from eosingest.spec.lint import expression_problems
+from eosingest.spec.options import Refusals, refused_properties, refused_source_properties
 from eosingest.spec.sources import source_table
 
 _EMBEDDED = "embedded"
@@ -26,6 +29,10 @@ _SERVER = re.compile(
 )
 _LISTENERS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _QUOTED = re.compile(r'"([^"]+)"')
+_REFUSED: Mapping[str, Callable[[Mapping[str, str]], Refusals]] = {
+    "sink": partial(refused_properties, timeout=math.inf),
+    "source": refused_source_properties,
+}
 
 
 def further_problems(tables: Table, spec: Path) -> Iterator[Problem]:
@@ -85,10 +92,21 @@ def _server_problems(table: str, servers: object) -> Iterator[Problem]:
 
 
 def _property_problems(table: str, properties: object) -> Iterator[Problem]:
-    """Yield librdkafka's complaints. It reports one at a time, so check the other properties until it reports none."""
+    """Yield the properties that one of the clients cannot honour, then librdkafka's complaints.
+
+    librdkafka loads what properties name, so it gets no refused one. It reports one problem at a time, so check the other
+    properties until it reports none.
+    """
     if not isinstance(properties, dict):
         return
-    left = {str(name): str(value) for name, value in properties.items()}
+    refused = dict(_REFUSED[table](properties))  # reported when the spec is loaded
+    left = {str(name): str(value) for name, value in properties.items() if name not in refused}
+    for name in list(left):
+        if why := why_one_sided(name):
+            del left[name]
+            yield Problem((table, "properties", name), why.lstrip(": "), code="bad-property")
+    if refuse_one_sided(left):
+        return  # a login: `check` reports it
     while complaint := check_properties(ClientSettings("", left)):
         named = [name for name in _QUOTED.findall(complaint) if name in left]
         if not named:

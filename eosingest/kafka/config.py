@@ -70,15 +70,19 @@ def refuse_one_sided(properties: Mapping[str, str], key: str = "sink.properties"
 
     `key` is where the spec has the properties. Problems contain no values.
     """
-    problems = []
-    for name in properties:
-        if name in _NO_COUNTERPART:
-            problems.append(f"{key}: {name} is not supported; {_NO_COUNTERPART[name]}")
-        elif name.startswith("sasl.kerberos."):
-            problems.append(f"{key}: {name}: {_NO_KERBEROS}")
-        elif name.startswith(_CONNECTION_PREFIXES) and name not in _TO_KAFKA_PYTHON and name not in _OF_BOTH:
-            problems.append(f"{key}: {name} is not supported; the admin client has no counterpart for it")
+    problems = [f"{key}: {name}{reason}" for name in properties if (reason := why_one_sided(name))]
     return problems + [f"{key}: {problem}" for problem in _of_login(properties)]
+
+
+def why_one_sided(name: str) -> str:
+    """Return why not both clients can honour a connection property, as the end of a sentence; "" if they can."""
+    if name in _NO_COUNTERPART:
+        return f" is not supported; {_NO_COUNTERPART[name]}"
+    if name.startswith("sasl.kerberos."):
+        return f": {_NO_KERBEROS}"
+    if name.startswith(_CONNECTION_PREFIXES) and name not in _TO_KAFKA_PYTHON and name not in _OF_BOTH:
+        return " is not supported; the admin client has no counterpart for it"
+    return ""
 
 
 def _of_login(properties: Mapping[str, str]) -> list[str]:

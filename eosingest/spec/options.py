@@ -44,6 +44,7 @@ _REFUSED_PROPERTIES = {
     **dict.fromkeys(("key.serializer", "value.serializer"), "set record.key and record.value"),
     "request.timeout": "set request.timeout.ms",
 }
+_OF_CODE = ("opaque", "msg_order_cmp", "enabled_events", "on_delivery", "logger")
 _IN_FLIGHT = ("max.in.flight", "max.in.flight.requests.per.connection")
 _RETRIES = ("retries", "message.send.max.retries")
 
@@ -57,7 +58,7 @@ def refused_properties(properties: Mapping[str, str], timeout: float) -> Refusal
         key = name.lower()
         if key in _REFUSED_PROPERTIES:
             yield name, f"not allowed: {_REFUSED_PROPERTIES[key]}"
-        elif key.endswith("_cb") or key in ("opaque", "msg_order_cmp", "enabled_events"):
+        elif key.endswith("_cb") or key in _OF_CODE:
             yield name, "not allowed: it cannot be written in a file; leave it out"
         elif key in _IN_FLIGHT and not 1 <= _whole(value, 0) <= 5:
             yield name, "must be 1 to 5: with more the order of records cannot be kept"
@@ -91,7 +92,7 @@ def refused_source_properties(properties: Mapping[str, str]) -> Refusals:
         key = name.lower()
         if key in _REFUSED_OF_A_SOURCE:
             yield name, f"not allowed: {_REFUSED_OF_A_SOURCE[key]}"
-        elif key.endswith("_cb") or key in ("opaque", "enabled_events"):
+        elif key.endswith("_cb") or key in _OF_CODE:
             yield name, "not allowed: it cannot be written in a file; leave it out"
         elif (key in _REFUSED_PROPERTIES and _JAVA_STORE in _REFUSED_PROPERTIES[key]) or key == "sasl.jaas.config":
             yield name, f"not allowed: {_REFUSED_PROPERTIES[key]}"

@@ -77,9 +77,8 @@ def given_properties(table: Table) -> dict[str, str] | None:
         return None
     properties = table.others.resolve(table.properties, PROPERTIES)
     problems = refuse_one_sided(properties, PROPERTIES)
-    complaint = check_properties(ClientSettings("", properties))
-    if complaint:
-        problems.append(f"{PROPERTIES}: librdkafka says: {complaint}")
+    if not problems and (complaint := check_properties(ClientSettings("", properties))):
+        problems = [f"{PROPERTIES}: librdkafka says: {complaint}"]
     if problems:
         raise SpecError("\n".join(problems), code="bad-property", problems=problems)
     return properties

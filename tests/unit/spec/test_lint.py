@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from eosingest.app.inspect import check
 from eosingest.app.lint import further_problems
 from eosingest.errors import SpecError
 from eosingest.spec import load
@@ -230,3 +231,56 @@ def test_a_file_s_name_is_a_column_of_files_alone(tmp_path: Path) -> None:
     topic = {"format": "kafka", "topic": "t"}
     found = [each.text for each in further_problems({"source": topic, "record": record}, tmp_path / "job.toml")]
     assert "there is no column _metadata" in found[0]
+
+
+@pytest.mark.parametrize("table", ["sink", "source"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.providers",
+        "ssl.engine.location",
+        "ssl.engine.id",
+        "ssl.keystore.location",
+        "ssl.ca.certificate.stores",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.keytab",
+        "sasl.oauthbearer.assertion.private.key.file",
+        "sasl.oauthbearer.assertion.jwt.template.file",
+        "sasl.oauthbearer.metadata.authentication.type",
+        "error_cb",
+        "on_delivery",
+        "logger",
+    ],
+)
+def test_librdkafka_gets_no_property_that_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str, name: str
+) -> None:
+    """It loads the libraries and reads the files that properties name as soon as a client is made."""
+    given: list[Mapping[str, object]] = []
+    monkeypatch.setattr("confluent_kafka.Producer", lambda config, **_: given.append(config))
+    source = 'format = "kafka"\ntopic = "s"\nbootstrap_servers = "b:1"'
+    spec = tmp_path / "job.toml"
+    spec.write_text(
+        f'name = "j"\n[source]\n{source}\n[sink]\nbootstrap_servers = "b:1"\ntopic = "t"\n'
+        f'[{table}.properties]\n"linger.ms" = "5"\n"{name}" = "a"\n'
+    )
+    with pytest.raises(SpecError) as caught:
+        load(spec, more=lambda tables: further_problems(tables, spec))
+    assert [each.key for each in caught.value.details] == [f"{table}.properties.{name}"]
+    assert all(name not in config for config in given)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ssl.providers", "a"), ("sasl.mechanism", "GSSAPI")])
+def test_no_client_is_made_of_properties_that_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setattr("confluent_kafka.Producer", lambda *_, **__: pytest.fail("a client was made"))
+    spec = tmp_path / "job.toml"
+    spec.write_text(
+        'name = "j"\n[source]\nformat = "text"\npath = "a"\n[sink]\nbootstrap_servers = "b:1"\ntopic = "t"\n'
+        f'[sink.properties]\n"{name}" = "{value}"\n'
+    )
+    assert not [*further_problems({"sink": {"properties": {"sasl.mechanism": "GSSAPI"}}}, spec)]
+    with pytest.raises(SpecError, match=f"{name}|GSSAPI") as caught:
+        check(load(spec))
+    assert caught.value.code == "bad-property"
