@@ -5,24 +5,55 @@ Used by loader.py. Keys that the command line sets (`--set`) come from the user 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import unquote
 
 from eosingest.spec.document import KeyPath, Problem, get
-from eosingest.spec.encodings import PLACES
+from eosingest.spec.encodings import LATEST, PLACES
 from eosingest.spec.references import references_in
 
 VARIABLE, ALLOWED = "EOSINGEST_RESTRICTED", "EOSINGEST_RESTRICTED_ALLOW"
 _CODE = "restricted"
 _OFF = ("", "0", "false", "no", "off")
 _PROPERTIES = (("sink", "properties"), ("source", "properties"))
-# Suffixes of librdkafka properties that make it read a file, load a library or run a command.
-_NAMES_A_FILE = (".location", ".keytab", ".paths", ".path", ".file", ".cmd")
-_OF_THE_SYSTEM = ("", "probe")
-_FILES_OF_LIBPQ = frozenset(
-    {"passfile", "service", "servicefile", "sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir"}
-)
+# The properties of librdkafka that are numbers, words, texts or addresses. All others may read a file, load a library, run
+# a command, or log in as this machine.
+_PROPERTIES_GIVEN = """
+api.version.fallback.ms api.version.request api.version.request.timeout.ms auto.commit.interval.ms batch.num.messages
+batch.size broker.address.family broker.address.ttl broker.version.fallback client.dns.lookup client.id client.rack
+compression.codec compression.level compression.type connections.max.idle.ms debug enable.metrics.push
+enable.random.seed fetch.error.backoff.ms fetch.max.bytes fetch.message.max.bytes fetch.min.bytes
+fetch.queue.backoff.ms fetch.wait.max.ms https.ca.pem linger.ms log.connection.close log.thread.name max.in.flight
+max.in.flight.requests.per.connection max.partition.fetch.bytes message.copy.max.bytes message.max.bytes
+message.send.max.retries metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy
+queue.buffering.backpressure.threshold queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms
+queued.max.messages.kbytes queued.min.messages receive.message.max.bytes reconnect.backoff.jitter.ms
+reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms retries sasl.mechanism sasl.mechanisms
+sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+sasl.oauthbearer.client.id sasl.oauthbearer.client.secret sasl.oauthbearer.extensions sasl.oauthbearer.grant.type
+sasl.oauthbearer.method sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url sasl.password sasl.username
+security.protocol socket.connection.setup.timeout.ms socket.keepalive.enable socket.max.fails socket.nagle.disable
+socket.receive.buffer.bytes socket.send.buffer.bytes socket.timeout.ms ssl.ca.pem ssl.certificate.pem
+ssl.endpoint.identification.algorithm ssl.key.password ssl.key.pem statistics.interval.ms
+sticky.partitioning.linger.ms topic.metadata.propagation.max.ms topic.metadata.refresh.fast.interval.ms
+topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse
+"""
+_MAY_BE_GIVEN = frozenset(_PROPERTIES_GIVEN.split())
+_AUTHORITIES, _OF_THE_SYSTEM = ("ssl.ca.location", "https.ca.location"), ("", "probe")
+# The parameters of libpq that name no file, and neither another server nor a login. `ssl` is JDBC's name of `sslmode`.
+_PARAMETERS_GIVEN = """
+application_name channel_binding connect_timeout fallback_application_name gssencmode keepalives keepalives_count
+keepalives_idle keepalives_interval krbsrvname load_balance_hosts max_protocol_version min_protocol_version port
+require_auth requirepeer ssl ssl_max_protocol_version ssl_min_protocol_version sslcertmode sslcompression sslmode
+sslnegotiation sslsni target_session_attrs tcp_user_timeout
+"""
+_OF_A_URL = tuple(_PARAMETERS_GIVEN.split())
+_HOSTS = re.compile(
+    r"[^:]*://(?:[^@/]*@)?([^/?]*)", re.DOTALL
+)  # as libpq finds them: a user may have any character but `/`
+_PARAMETER = re.compile(r"[?&]([^=&?]*)")
 
 
 def problems(
@@ -35,7 +66,7 @@ def problems(
     if environ.get(VARIABLE, "").strip().lower() in _OFF:
         return
     allowed = {name.strip() for name in environ.get(ALLOWED, "").split(",") if name.strip()}
-    found = [*_references(tables, (), allowed), *_spark(tables), *_files(tables), *_url(tables)]
+    found = [*_references(tables, (), allowed), *_spark(tables), *_files(tables, allowed), *_url(tables)]
     yield from (problem for problem in found if not is_set(problem.path))
 
 
@@ -64,29 +95,33 @@ def _spark(tables: Mapping[str, Any]) -> Iterator[Problem]:
         yield _refused(("spark", "conf", key), "Spark's settings can fetch packages, load classes and run programs")
 
 
-def _files(tables: Mapping[str, Any]) -> Iterator[Problem]:
+def _files(tables: Mapping[str, Any], allowed: set[str]) -> Iterator[Problem]:
     for path in _PROPERTIES:
         properties = get(tables, *path)
         for key, value in properties.items() if isinstance(properties, dict) else ():
-            if key.lower().endswith(_NAMES_A_FILE) and value not in _OF_THE_SYSTEM:
-                yield _refused((*path, key), "the property names a file of this machine")
+            if key not in _MAY_BE_GIVEN and not (key in _AUTHORITIES and value in _OF_THE_SYSTEM):
+                yield _refused((*path, key), "the property may read a file, load a library or run a program")
     for place in PLACES:
-        certificate = (*place, "registry", "ca_location")
+        certificate, schema = (*place, "registry", "ca_location"), (*place, "schema")
         if get(tables, *certificate) is not None:
             yield _refused(certificate, "it names a file of this machine")
+        name = get(tables, *schema)
+        if name is not None and name != LATEST and f"file:{name}" not in allowed:
+            hint = f"who runs it allows it by {ALLOWED}=file:{name}"
+            yield _refused(schema, f'it names a file of this machine, and is not "{LATEST}"', hint)
 
 
 def _url(tables: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what a database's URL may not have. No problem repeats a part of it, which may be of a password."""
     url = get(tables, "source", "url")
-    try:
-        names = {name for name, _ in parse_qsl(urlsplit(url).query)} if isinstance(url, str) else set()
-    except ValueError:
-        return  # the kind's check reports it
-    for name in sorted(names & _FILES_OF_LIBPQ):
-        yield _refused(("source", "url"), f"{name} names a file of this machine")
+    if not isinstance(url, str):
+        return
+    if any(unquote(name) not in _OF_A_URL for name in _PARAMETER.findall(url)):
+        yield _refused(("source", "url"), f"its parameters may be no others than {', '.join(_OF_A_URL)}")
+    hosts = _HOSTS.match(url)
+    if hosts is not None and any(unquote(host).startswith(("/", "@")) for host in hosts[1].split(",")):
+        yield _refused(("source", "url"), "it names a socket of this machine")
 
 
-def _refused(path: KeyPath, why: str) -> Problem:
-    return Problem(
-        path, f"not allowed in a restricted spec ({VARIABLE}): {why}", "who runs it may give it by --set", _CODE
-    )
+def _refused(path: KeyPath, why: str, hint: str = "who runs it may give it by --set") -> Problem:
+    return Problem(path, f"not allowed in a restricted spec ({VARIABLE}): {why}", hint, _CODE)
