@@ -93,10 +93,26 @@ def test_a_text_is_the_value_that_it_says_or_none(kind: DataType, texts: dict[st
         (DateType(), "yyyy-MM-dd HH:mm", "2020-01-02 99:99", NO_VALUE),
         (DateType(), "yyyy-MM-dd XXX", "2020-01-02 +99:99", NO_VALUE),
         (DateType(), "MMM MM yyyy", "Jan 05 2020", NO_VALUE),
+        *(
+            (kind, pattern, text, NO_VALUE)
+            for kind in (DateType(), TimestampType(), TimestampNTZType())
+            for pattern, text in (
+                ("MMM MM yyyy", "Jan 05 2020"),
+                ("MMMM M yyyy", "January 5 2020"),
+                ("yyyy yy-MM-dd", "2020 21-01-02"),
+                ("uu uuuu-MM-dd", "20 2021-01-02"),
+                ("yyyy-MM-dd HH hh a", "2020-01-02 13 02 PM"),
+                ("yyyy-MM-dd[ HH][ hh a]", "2020-01-02 13 02 PM"),
+            )
+        ),
+        (TimestampType(), "yyyy-MM-dd[ HH][ hh a]", "2020-01-02 02 PM", _utc(2020, 1, 2, 14, 0)),
+        (TimestampType(), "dd-[MMM][MM]-yyyy", "01-JAN-2020", _utc(2020, 1, 1)),
         (DateType(), "dd-[MMM][MM]-yyyy", "01-JAN-2020", datetime.date(2020, 1, 1)),
         (DateType(), "dd/MM/[yyyy][yy]", "01/02/20", datetime.date(2020, 2, 1)),
         (DateType(), "dd/MM/yyyy[ hh:mm][ a]", "01/01/2020 AM", NO_VALUE),
         (TimestampType(), "dd/MM/yyyy[ hh:mm][ a]", "01/01/2020 AM", NO_VALUE),
+        (TimestampType(), "dd/MM/yyyy[ hh:mm][ a]", "01/01/2020 10:30", NO_VALUE),
+        (DateType(), "dd/MM/yyyy[ hh:mm][ a]", "01/01/2020 10:30", NO_VALUE),
         (DateType(), "d MMM yy", "2 jan 20", datetime.date(2020, 1, 2)),
         (TimestampType(), "dd-MMMM-yyyy hh:mm a", "31-May-2020 12:05 AM", _utc(2020, 5, 31, 0, 5)),
         (TimestampType(), "dd-MMMM-yyyy hh:mm a", "31-May-2020 13:05 PM", NO_VALUE),

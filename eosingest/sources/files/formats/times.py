@@ -85,8 +85,13 @@ def _fraction(letters: str) -> tuple[str, str]:
 
 
 def days(found: re.Match[str]) -> int:
-    """Return the days since 1970-01-01 of the match of a grammar. Parts that it does not have are those of 1970-01-01."""
+    """Return the days since 1970-01-01 of the match of a grammar. Parts that it does not have are those of 1970-01-01.
+
+    A text that says the same in two ways, as `Jan 05` for `MMM MM`, is refused, of its time of day too.
+    """
     part = found.groupdict()
+    if any(part.get(one) and part.get(other) for one, other in _ALIKE):
+        raise BadTimeError("it says the same in two ways")
     year = int(part.get("year") or 1970) if part.get("year2") is None else 2000 + int(part["year2"])
     month = int(part.get("month") or 1)
     if part.get("name"):
@@ -99,11 +104,8 @@ def days(found: re.Match[str]) -> int:
 
 def day(found: re.Match[str]) -> int:
     """Return the days since 1970-01-01 of a text that may also have a time of day and a zone, which must exist."""
-    part = found.groupdict()
-    if any(part.get(one) and part.get(other) for one, other in _ALIKE):
-        raise BadTimeError("it says the same in two ways")
     microseconds(found, of_day=True)
-    _offset_us(part.get("zone"))
+    _offset_us(found.groupdict().get("zone"))
     return days(found)
 
 
@@ -114,9 +116,9 @@ def microseconds(found: re.Match[str], *, of_day: bool = False) -> int:
     """
     part = found.groupdict()
     hour = int(part.get("hour") or 0)
-    if part.get("half"):
+    if part.get("half") or part.get("hour12"):
         hour = int(part.get("hour12") or 0)
-        if not 1 <= hour <= 12:
+        if not part.get("half") or not 1 <= hour <= 12:
             raise BadTimeError("there is no such time of day")
         hour = hour % 12 + 12 * (part["half"].lower() == "pm")
     minute, second = int(part.get("minute") or 0), int(part.get("second") or 0)
