@@ -15,52 +15,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import _parse_datatype_json_string
 
 from eosingest.errors import SpecError
 from eosingest.spark.map_keys import refuse_unwritable_argument, refuse_unwritable_keys
+from eosingest.spark.parsed_times import PARSERS, Search, UnsearchableError, no_date, search_of
 
-
-def _no_date(
-    before: str, blank: str = r"[\x00-\x20\x7f]", letter: str = "T", digit: str = "[0-9]", colon: str = ":"
-) -> str:
-    """Return the pattern of a string without a date, as Spark's SparkDateTimeUtils.parseTimestampString finds it.
-
-    `before` is what precedes the string; the others are the alternatives for one character. Repetitions are possessive:
-    Java matches others of alternatives by recursion, and a long text would overflow its stack.
-    """
-    return f"{before}(?:{blank})*+(?:(?:{letter})(?:{digit})|(?:{digit})++(?:{colon}))"
-
-
-NO_DATE = _no_date("^")
-_NO_DATE_IN_CSV = _no_date(r"(?:^|[^0-9A-Za-z.\-])")
-# A text is in either kind of quotes, and each of its characters may be escaped.
-_NO_DATE_IN_JSON = _no_date(
-    r"""(?:"|[\[{,:][\x00-\x20]*+')""",
-    blank=r"[\x00-\x20\x7f]|\\[bfnrt]|\\u00(?:[01].|20|7[fF])",
-    letter=r"T|\\u0054",
-    digit=r"[0-9]|\\u003[0-9]",
-    colon=r":|\\u003[aA]",
-)
-# Each character may be a reference.
-_NO_DATE_IN_XML = _no_date(
-    r"""[>"'\[]""",
-    blank=r"[\x00-\x20\x7f]|&#0*+(?:9|10|13|32|127);|&#x0*+(?:9|[aAdD]|20|7[fF]);",
-    letter="T|&#0*+84;|&#x0*+54;",
-    digit="[0-9]|&#0*+(?:4[89]|5[0-7]);|&#x0*+3[0-9];",
-    colon=":|&#0*+58;|&#x0*+3[aA];",
-)
+NO_DATE = no_date("^")
 NULLS = "__eosingest_nulls"  # a struct of columns that are not read (python_scan.py): all its fields are null
 _SAID = "a time without a date, which Spark would take for today's"
-_IN_A_TEXT = f"{_SAID} (read the field as STRING, or set timestampFormat): "
+_IN_A_TEXT = (
+    "the text may have a time without a date, which Spark would take for today's (read the field as STRING, or set\
+ timestampFormat): "
+)
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"
 # The result of these functions does not depend on the date of a time.
 _DATELESS = frozenset({"Hour", "Minute", "Second", "SecondWithFraction"})
-_PARSERS = {"JsonToStructs": _NO_DATE_IN_JSON, "CsvToStructs": _NO_DATE_IN_CSV, "XmlToStructs": _NO_DATE_IN_XML}
 # What Spark takes a name for of which there is no column, or none in this case: spec/expressions.py does not find all.
 _OF_THE_SESSION = frozenset(
     {"CurrentUser", "SessionUser", "CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime"}
@@ -78,7 +52,7 @@ def guarded(frame: DataFrame) -> DataFrame:
     jvm: Any = frame.sparkSession._jvm
     analyzed = frame._jdf.queryExecution().analyzed()
     plan = jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(analyzed)
-    found = _Guards(jvm)
+    found = _Guards(frame.sparkSession)
     guarded_plan = found.of_plan(plan)
     if not found.made:
         return frame
@@ -89,7 +63,8 @@ def guarded(frame: DataFrame) -> DataFrame:
 class _Guards:
     """Walks a logical plan and adds guards to its expressions; `made` counts them."""
 
-    def __init__(self, jvm: Any) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, jvm = spark, cast(Any, spark._jvm)
         self._jvm = jvm
         self._expressions = jvm.org.apache.spark.sql.catalyst.expressions
         self.made = 0
@@ -136,8 +111,8 @@ class _Guards:
         elif kind == "FormatString":
             for child in children[1:]:
                 refuse_unwritable_argument(_parse_datatype_json_string(child.dataType().json()))
-        elif kind in _PARSERS and _fills_times_by_the_day(expression):
-            made, mine = True, [self._stopping(mine[0], _PARSERS[kind])]
+        elif kind in PARSERS and (search := self._search(expression)) is not None:
+            made, mine = True, [self._stopping(mine[0], search)]
         return expression.withNewChildren(self._seq(mine)) if made else expression
 
     def _guarded_cast(self, cast: Any, child: Any, parent: str) -> Any | None:
@@ -162,13 +137,23 @@ class _Guards:
         marked = self._expressions.Concat(self._seq([self._literal(f"{_SAID}: ", text.dataType()), text]))
         return self._expressions.If(self._matches(text, NO_DATE), marked, text)
 
-    def _stopping(self, text: Any, pattern: str) -> Any:
-        """Return the string with a check that raises if it matches: a parser would give null for text it cannot parse."""
+    def _search(self, parser: Any) -> Search | None:
+        try:
+            return search_of(parser, self._spark)
+        except UnsearchableError as error:
+            raise _unguarded(f"by {parser.prettyName()} {error}", "read the field as STRING, and CAST it") from None
+
+    def _stopping(self, text: Any, search: Search) -> Any:
+        """Return the string with a check that raises if it has such a time: a parser would give null for other text."""
         self.made += 1
         said = self._expressions.Concat(self._seq([self._literal(_IN_A_TEXT, text.dataType()), text]))
         untyped = self._expressions.RaiseError(said)
         stop = self._expressions.RaiseError(untyped.errorClass(), untyped.errorParms(), text.dataType())
-        return self._expressions.If(self._matches(text, pattern), stop, text)
+        looked_in = text
+        if search.removed is not None:
+            removed, kept = (self._literal(part, text.dataType()) for part in (search.removed, search.kept))
+            looked_in = self._expressions.RegExpReplace(text, removed, kept)
+        return self._expressions.If(self._matches(looked_in, search.found), stop, text)
 
     def _matches(self, text: Any, pattern: str) -> Any:
         return self._expressions.RLike(text, self._literal(pattern, text.dataType()))
@@ -223,12 +208,6 @@ def _refuse_nested(kind: str, from_: str, to: str) -> None:
         raise _unguarded("from VARIANT", "take it out as STRING and CAST(… AS TIMESTAMP)")
     if from_ != "string" and re.search(r"\bstring\b", from_):
         raise _unguarded(f"inside {from_}", "cast each of its parts: transform(list, x -> CAST(x AS TIMESTAMP))")
-
-
-def _fills_times_by_the_day(parser: Any) -> bool:
-    options = parser.options().toString().lower()
-    by_format = "timestampformat" in options and "enabledatetimeparsingfallback" not in options
-    return bool(re.search(r"\btimestamp\b", parser.dataType().simpleString())) and not by_format
 
 
 def _unguarded(where: str, instead: str) -> SpecError:

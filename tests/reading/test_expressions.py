@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -67,29 +66,86 @@ def test_a_name_is_not_taken_for_a_function(lab: Lab) -> None:  # noqa: F811
         lab.values("json", b'{"xs":["x"]}\n', value, schema="xs ARRAY<STRING>")
 
 
-_TODAY = {
-    "xml": [
-        "<r><at>10:30</at></r>",
-        '<r at="T10:30"/>',
-        "<r><at><![CDATA[ 10:30]]></at></r>",
-        "<r><at>&#49;0&#x3a;30</at></r>",
-    ],
-    "json": ['{"at":"10:30"}', "{'at':' 10:30'}", '{"at":"\\n\\u00310\\u003A30"}', '{"at":"\\u0054\\u0031"}'],
-}
+_TODAY: list[tuple[str, str, dict[str, str]]] = [
+    ("xml", "<r><at>10:30</at></r>", {}),
+    ("xml", "<r><at>10:<!-- x -->30</at></r>", {}),
+    ("json", '{"at":"10:30"}', {}),
+    ("json", '{"at":"\\10:30"}', {"allowBackslashEscapingAnyCharacter": "true"}),
+    ("json", '{"at":"10:30"}', {"columnNameOfCorruptRecord": "timestampFormat"}),
+    ("csv", "x,10:30", {}),
+]
 
 
-@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in _TODAY.items() for text in texts])
-def test_a_text_of_xml_or_json_has_no_time_of_today(lab: Lab, kind: str, text: str) -> None:  # noqa: F811
-    parsed = f"from_{kind}(t, 'at TIMESTAMP, _at TIMESTAMP') AS x"
-    settings: dict[str, Any] = {"schema": "t STRING", "select": (parsed,)}
-    value = "CAST(coalesce(x.at, x._at) AS STRING)"
+def _call(kind: str, options: dict[str, str], schema: str = "at TIMESTAMP, _at TIMESTAMP") -> str:
+    given = ", ".join(repr(text) for pair in options.items() for text in pair)
+    return f"from_{kind}(t, '{schema}'{f', map({given})' if options else ''}) AS x"
+
+
+def _parsed(
+    lab: Lab,  # noqa: F811
+    kind: str,
+    text: str,
+    options: dict[str, str],
+    value: str = "coalesce(x.at, x._at)",
+) -> list[bytes | None]:
     row = json.dumps({"t": text}).encode() + b"\n"
+    return lab.values("json", row, f"CAST({value} AS STRING)", schema="t STRING", select=(_call(kind, options),))
+
+
+@pytest.mark.parametrize(("kind", "text", "options"), _TODAY)
+def test_a_text_of_xml_json_or_csv_has_no_time_of_today(
+    lab: Lab,  # noqa: F811
+    kind: str,
+    text: str,
+    options: dict[str, str],
+) -> None:
+    """What else such texts may be is in test_parsed_times.py."""
     with pytest.raises(Exception, match="a time without a date"):
-        lab.values("json", row, value, **settings)
-    text = "<r><at>2026-01-01 10:30:00</at></r>" if kind == "xml" else '{"at":"2026-01-01 10:30:00"}'
-    good = json.dumps({"t": text}).encode() + b"\n"
-    others = {"xml": "<r><at/><n>{}</n></r>", "json": '{{"at":null,"n":"{}","o":"the \'T1\' line, 5\'10: tall"}}'}
-    for long in ("1" * 20_000, " " * 20_000):  # Java's stack
-        row = json.dumps({"t": others[kind].format(long)}).encode() + b"\n"
-        assert lab.values("json", row, value, **settings) == [None]
-    assert lab.values("json", good, value, **settings) == [b"2026-01-01 10:30:00"]
+        _parsed(lab, kind, text, options)
+    dated = text.replace("x,", "").replace("<!-- x -->", "").replace("\\", "").replace("10:30", "2026-01-01 10:30:00")
+    assert _parsed(lab, kind, dated, options) == [b"2026-01-01 10:30:00"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"sep": "T"}, "separator, quote or escape"),
+        ({"quote": ":"}, "separator, quote or escape"),
+        ({"escape": "1"}, "separator, quote or escape"),
+        ({"emptyValue": " 10:30"}, "emptyValue"),
+    ],
+)
+def test_a_call_whose_texts_show_nothing_is_refused(lab: Lab, options: dict[str, str], words: str) -> None:  # noqa: F811
+    with pytest.raises(SpecError, match=words):
+        _parsed(lab, "csv", "x", options)
+
+
+def test_a_variant_of_csv_has_no_time_of_today(lab: Lab) -> None:  # noqa: F811
+    for options in ({}, {"singleVariantColumn": "v"}):
+        call = _call("csv", options, "v VARIANT")
+        with pytest.raises(Exception, match="a time without a date"):
+            lab.values("json", b'{"t":"10:30"}\n', "CAST(x.v AS STRING)", schema="t STRING", select=(call,))
+
+
+def test_a_field_that_is_called_timestamp_is_not_looked_through(lab: Lab) -> None:  # noqa: F811
+    row, call = b'{"t":"{\\"timestamp\\":\\"10:30\\"}"}\n', _call("json", {}, "timestamp STRING")
+    assert lab.values("json", row, "x.timestamp", schema="t STRING", select=(call,)) == [b"10:30"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("spark.sql.legacy.json.enableDateTimeParsingFallback", "true"),
+        ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
+    ],
+)
+def test_a_format_is_not_trusted_if_spark_falls_back(lab: Lab, name: str, value: str) -> None:  # noqa: F811
+    by_format = {"timestampFormat": "yyyy.MM.dd HH.mm"}
+    lab.spark.conf.set(name, value)
+    try:
+        with pytest.raises(Exception, match="a time without a date"):
+            _parsed(lab, "json", '{"at":"10:30"}', by_format)
+    finally:
+        lab.spark.conf.unset(name)
+    assert _parsed(lab, "json", '{"at":"10:30"}', by_format) == [None]
+    assert _parsed(lab, "json", '{"at":"2026.01.01 10.30"}', by_format) == [b"2026-01-01 10:30:00"]
