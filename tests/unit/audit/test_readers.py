@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql.types import StructType
 
+from eosingest.errors import FatalError
 from eosingest.protocol.plan import make_plan
 from eosingest.sources.files.formats.csv_rows import Dialect
 from eosingest.sources.files.reading.audit_csv import AuditCsvReader
@@ -102,6 +104,24 @@ def test_csv(tmp_path: Path, options: dict[str, str]) -> None:
         size = random.choice([1 << 20, 700])
         found = [read(each, tmp_path, data, "csv", size, options) for each in (run, audit)]
         assert found[0] == found[1] and len(found[0]) > 10, number
+
+
+@pytest.mark.parametrize("options", [{}, {"header": "true"}, {"sep": ";", "comment": "#"}, {"quote": "'"}], ids=str)
+def test_csv_without_inspection(tmp_path: Path, options: dict[str, str]) -> None:
+    """Line breaks in quotes end a run where they are met; the audit has the rows before them, and neither joins lines."""
+    (run, audit), random = csv_readers(from_ddl("a STRING, b STRING"), options), Random(3)
+    run = replace(run, columns=replace(run.columns, inspected=False))
+    pieces, ended = [*"ab,,,\"#' \\é", '""', '","', "\n", "\r\n", '"\n"', '",'], 0
+    for _ in range(500):
+        text = "a,b\n" * random.randint(0, 3) + "".join(random.choices(pieces, k=random.randint(1, 25)))
+        data = text.replace(",", options.get("sep", ",")).replace('"', options.get("quote", '"')).encode()
+        expected = read(audit, tmp_path, data, "csv", 1 << 20, options)
+        try:
+            assert read(run, tmp_path, data, "csv", 1 << 20, options) == expected
+        except FatalError as error:
+            assert "does not end in its line" in error.message
+            ended += 1
+    assert 100 < ended < 400
 
 
 def test_a_name_twice_without_inspection(tmp_path: Path) -> None:
