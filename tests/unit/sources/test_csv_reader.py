@@ -185,6 +185,9 @@ def test_corrupt_rows_of_bare_columns(tmp_path: Path) -> None:
         (["9" * 20, "NaN"], StringType()),  # DOUBLE would round it
         (["-9007199254740993", "0.5", " 1"], StringType()),
         (["9007199254740992", "1" + "0" * 18, "1e3", "NaN", "0" * 20 + "7"], DoubleType()),
+        (["9223372036854775807", "0.5"], StringType()),
+        (["-9223372036854775808", "9223372036854774784", "+9007199254740994", "0.5"], DoubleType()),
+        (["9223372036854775807", "-9223372036854775808"], LongType()),
         (["9" * 40, "1"], StringType()),
         (["9" * 5_000], StringType()),
         (["1", "1d"], StringType()),

@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.compute
 from pyspark.sql.types import (
     BooleanType,
@@ -40,6 +42,7 @@ _FAMILIES: Sequence[Sequence[DataType]] = (
 _NUMBERS = 0  # the first of them
 _WHOLE = r"^\s*[+-]?[0-9]+\s*$"
 # Whole numbers of more than 15 digits, and the most digits of which a DOUBLE is sure to be finite.
+_OF_64_BITS = r"^-?[0-9]{1,18}$"
 _LONG, _LONGEST = r"^\s*[+-]?0*[1-9][0-9]{15,}\s*$", 300
 
 
@@ -105,19 +108,18 @@ class CsvTypes:
             return None
         families = range(len(_FAMILIES)) if known is None or known.family is None else (known.family,)
         for family in families:
-            level = self._level(family, texts[:1], 0)
-            if level is None:
+            fit = self._fit(family, texts[:1], 0)
+            if fit is None:
                 continue
-            start = max(level, known.level if known is not None else 0)
-            level = self._level(family, texts, start)
-            if level is None:
+            fit = self._fit(family, texts, max(fit.level, known.level if known is not None else 0))
+            if fit is None:
                 return Kind(None)
             # No value of the first type, INT, is rounded; and one that is known to be rounded is enough.
-            is_open = family == _NUMBERS and level > 0 and not (known is not None and known.rounded)
-            return Kind(family, level, is_open and _are_rounded(texts))
+            is_open = family == _NUMBERS and fit.level > 0 and not (known is not None and known.rounded)
+            return Kind(family, fit.level, is_open and _are_rounded(texts, fit.values))
         return Kind(None)
 
-    def _level(self, family: int, texts: Any, start: int) -> int | None:
+    def _fit(self, family: int, texts: Any, start: int) -> _Fit | None:
         """Return the first type of a family, from `start` on, of which all texts are values."""
         types = _FAMILIES[family]
         whole = _COMPUTE.match_substring_regex(texts, _WHOLE)
@@ -127,15 +129,35 @@ class CsvTypes:
             if isinstance(types[level], DecimalType) and not _COMPUTE.all(whole).as_py():
                 continue  # a fraction would be rounded
             (kind,) = text_types(self.options, [types[level]])
-            if kind.values(texts)[1] is None:
-                return level
+            values, bad = kind.values(texts)
+            if bad is None:
+                return _Fit(level, values)
         return None
 
 
-def _are_rounded(texts: Any) -> bool:
-    """Say whether a DOUBLE would round a whole number among texts that are numbers."""
-    long = texts.filter(_COMPUTE.match_substring_regex(texts, _LONG))
+class _Fit(NamedTuple):
+    """The type of a family, by its index, of which texts are values; and these."""
+
+    level: int
+    values: Any
+
+
+def _are_rounded(texts: Any, values: Any) -> bool:
+    """Say whether a DOUBLE would round a whole number among texts that are numbers; `values` are theirs."""
+    if pa.types.is_int64(values.type):
+        return _any_rounded(values)
+    plain = _COMPUTE.match_substring_regex(texts, _OF_64_BITS)
+    if _any_rounded(texts.filter(plain).cast(pa.int64())):
+        return True
+    rest = texts.filter(_COMPUTE.invert(plain))
+    long = rest.filter(_COMPUTE.match_substring_regex(rest, _LONG))
     return any(len(text) > _LONGEST or int(float(text)) != int(text) for text in long.to_pylist())
+
+
+def _any_rounded(values: Any) -> bool:
+    numbers = values.to_numpy()
+    with np.errstate(invalid="ignore"):  # the last BIGINTs are rounded beyond the type
+        return bool((numbers.astype(np.float64).astype(np.int64) != numbers).any())
 
 
 def merged(found: Iterable[tuple[Kind | None, ...]], width: int) -> tuple[Kind | None, ...]:
