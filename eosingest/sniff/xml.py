@@ -22,6 +22,7 @@ _LONG = "BIGINT of more digits than DOUBLE is sure to keep"
 _SURE_DIGITS = 15
 _WORDS = ("true", "false")
 _OF_XML_ITSELF = re.compile(r"xmlns$|xmlns:|xsi:")  # attributes that are not data, as in formats/xml/document.py
+_XSI_NAMESPACE = "http://www.w3.org/2001/XMLSchema-instance"
 _WHITE = " \t\r\n"
 
 
@@ -198,6 +199,7 @@ class _Reader:
         self.document = _Element()
         self._open: list[_Element] = [self.document]
         self._texts: list[list[str]] = [[]]
+        self._xsi = [frozenset[str]()]  # the prefixes of each open element that are other ones for `xsi`
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartDoctypeDeclHandler = self._doctype
@@ -218,8 +220,11 @@ class _Reader:
         element.count += 1
         element.most_beside = max(element.most_beside, outer.beside[name])
         element.beside.clear()
+        declared = {key[6:]: value == _XSI_NAMESPACE for key, value in attributes.items() if key.startswith("xmlns:")}
+        self._xsi.append(self._xsi[-1] - declared.keys() | {prefix for prefix, is_xsi in declared.items() if is_xsi})
         for key, value in attributes.items():
-            element.attributes[key] |= _kinds(value)
+            if ":" not in key or key.partition(":")[0] not in self._xsi[-1]:
+                element.attributes[key] |= _kinds(value)
         self._open.append(element)
         self._texts.append([])
 
@@ -227,4 +232,5 @@ class _Reader:
         self._texts[-1].append(text)
 
     def _end(self, name: str) -> None:
+        self._xsi.pop()
         self._open.pop().text |= _kinds("".join(self._texts.pop()))

@@ -86,12 +86,20 @@ def test_nearly_all_lines_are_decoded_by_msgspec_alone(monkeypatch: pytest.Monke
     assert unknown(MAP, ['{"m":{"x":{"a":1}},"d":"2020-01-02"}']) is None
 
 
+S = 'xmlns:s="http://www.w3.org/2001/XMLSchema-instance"'
+
+
 @pytest.mark.parametrize(
     ("text", "named"),
     [
         ('<r><i a="1"><b>2</b><s><c>1</c></s></i></r>', None),
         ('<r new="1"><i a="1"/><other><x/></other></r>', None),  # no part of a row
         ('<r><i a="1" xmlns:x="u" xsi:nil="true" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"/></r>', None),
+        (f'<r {S}><i a="1" s:nil="true" s:schemaLocation="u v"/></r>', None),
+        (f'<r {S}><i a="1"><b s:nil="1" s:type="t"/><s {S.replace("s=", "t=")} t:nil="0"/></i></r>', None),
+        (f'<r {S}><i a="1" xmlns:s="u" s:nil="true"/></r>', "_s:nil"),
+        (f'<r {S}><i a="1" s="true"/></r>', "_s"),
+        (f'<r><i a="1"><b {S}/><s s:nil="true"/></i></r>', "s._s:nil"),
         ("<r><i><late>1</late></i></r>", "late"),
         ("<r><i><late><b>1</b></late></i></r>", "late"),
         ('<r><i late="1"/></r>', "_late"),

@@ -26,8 +26,8 @@ _DEEPEST = 10_000  # nested elements, whose names the parser keeps
 _BATCH_ROWS = 2000
 _BATCH_CHARACTERS = 1 << 20
 _BUFFERED = 1 << 16  # bytes of text per callback
-_OF_XML_ITSELF = re.compile(r"xmlns$|xmlns:|xsi:")  # attributes that are no data
-_NIL_NAMESPACE = "http://www.w3.org/2001/XMLSchema-instance"
+_OF_XML_ITSELF = re.compile(r"xmlns$|xmlns:|xsi:")  # attributes that are no data, as those of another prefix for `xsi`
+_XSI_NAMESPACE = "http://www.w3.org/2001/XMLSchema-instance"
 _SHOWN = 60
 _ENDS_EARLY = expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS]
 _MISSING = object()
@@ -97,7 +97,7 @@ class _Handler:
         self._stack: list[_Open] = []
         self._depth = 0  # of nesting in the document
         self._unread = 0  # of nesting inside an element that the schema does not name
-        self._nil_prefixes: list[tuple[int, frozenset[str]]] = [(0, frozenset(["xsi"]))]
+        self._xsi_prefixes: list[tuple[int, frozenset[str]]] = [(0, frozenset(["xsi"]))]
         self._rows: list[Row] = []
         self._number = 0
         self._row_characters = 0
@@ -208,7 +208,7 @@ class _Handler:
                 found = of_node.get(attributes[at])
                 if isinstance(node, Struct) and attributes[at] in node.refused_attributes:
                     raise self._bad(f"row {self._number:,}: there is {node.refused_attributes[attributes[at]]}")
-                if found is None and not _OF_XML_ITSELF.match(attributes[at]):
+                if found is None and not self._is_of_xml(attributes[at]):
                     self._see_unknown(node, f"{self._settings.attribute_prefix}{attributes[at]}")
                 elif found is not None:
                     self._count(attributes[at + 1])
@@ -237,8 +237,8 @@ class _Handler:
         opened.parts.append(data)
 
     def _end(self, name: str) -> None:
-        if self._nil_prefixes[-1][0] == self._depth:
-            self._nil_prefixes.pop()
+        if self._xsi_prefixes[-1][0] == self._depth:
+            self._xsi_prefixes.pop()
         self._depth -= 1
         if self._unread:
             self._unread -= 1
@@ -290,20 +290,24 @@ class _Handler:
 
     # ---- xsi:nil ----
 
+    def _is_of_xml(self, attribute: str) -> bool:
+        prefix, colon, _ = attribute.partition(":")
+        return bool(_OF_XML_ITSELF.match(attribute)) or (bool(colon) and prefix in self._xsi_prefixes[-1][1])
+
     def _see_prefixes(self, attributes: list[str]) -> None:
-        """Record which prefixes denote the namespace of `nil`, in the element that begins."""
-        prefixes = self._nil_prefixes[-1][1]
+        """Record which prefixes denote the namespace of `xsi`, in the element that begins."""
+        prefixes = self._xsi_prefixes[-1][1]
         for at in range(0, len(attributes), 2):
             mark, _, prefix = attributes[at].partition(":")
             if mark == "xmlns" and prefix:
-                prefixes = prefixes | {prefix} if attributes[at + 1] == _NIL_NAMESPACE else prefixes - {prefix}
-        if prefixes != self._nil_prefixes[-1][1]:
-            self._nil_prefixes.append((self._depth, prefixes))
+                prefixes = prefixes | {prefix} if attributes[at + 1] == _XSI_NAMESPACE else prefixes - {prefix}
+        if prefixes != self._xsi_prefixes[-1][1]:
+            self._xsi_prefixes.append((self._depth, prefixes))
 
     def _is_nil(self, attributes: list[str]) -> bool:
         for at in range(0, len(attributes), 2):
             prefix, _, name = attributes[at].partition(":")
-            if name == "nil" and prefix in self._nil_prefixes[-1][1]:
+            if name == "nil" and prefix in self._xsi_prefixes[-1][1]:
                 value = attributes[at + 1].strip(WHITE)
                 if value not in ("true", "1", "false", "0"):
                     raise self._bad(
