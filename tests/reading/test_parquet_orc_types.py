@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import io
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,50 @@ def test_every_file_is_looked_at(lab: Lab) -> None:  # noqa: F811
             lab.values(format, files, schema="c INT")
         assert len(lab.values(format, files)) == 6
         assert len(lab.values(format, files, schema="c BIGINT")) == 6
+
+
+_NANOS = 1_577_934_245_123_456_789
+# A column with times in nanoseconds in it, the path of these, the schema of the stored values, and the value.
+NESTED_NANOS: dict[str, tuple[Any, str, str, Any]] = {
+    "struct": (
+        pa.struct({"t": pa.timestamp("ns", "UTC"), "n": pa.int32()}),
+        "c.t",
+        "STRUCT<t: {}, n: INT>",
+        {"t": _NANOS, "n": 1},
+    ),
+    "array": (pa.list_(pa.timestamp("ns")), "c[]", "ARRAY<{}>", [_NANOS, None]),
+    "map": (pa.map_(pa.string(), pa.timestamp("ns")), "c.value", "MAP<STRING, {}>", {"k": _NANOS}),
+    "structs in an array": (
+        pa.list_(pa.struct({"t": pa.timestamp("ns")})),
+        "c[].t",
+        "ARRAY<STRUCT<t: {}>>",
+        [{"t": _NANOS}],
+    ),
+    "time": (pa.struct({"t": pa.time64("ns")}), "c.t", "STRUCT<t: {}>", {"t": 5}),
+}
+
+
+@pytest.mark.parametrize(("kind", "path", "schema", "value"), NESTED_NANOS.values(), ids=NESTED_NANOS)
+def test_such_types_in_columns_with_parts(lab: Lab, kind: Any, path: str, schema: str, value: Any) -> None:  # noqa: F811
+    """They are read as what is stored, as columns without parts are; the error names the part and the stored type."""
+    data = {
+        "data.x": packed("parquet", pa.array([list(value.items()) if pa.types.is_map(kind) else value, None], kind))
+    }
+    stored = schema.format("BIGINT")
+    with pytest.raises(FatalError, match=r"data\.x: column c is of Parquet's type int64 \(TIME") as caught:
+        lab.values("parquet", data)
+    as_spark_writes = stored.lower().replace(", ", ",").replace(": ", ":")
+    assert f"c {as_spark_writes} gives the stored values" in caught.value.hint
+    assert [json.loads(record or b"") for record in lab.values("parquet", data, schema=f"c {stored}")] == [
+        {"c": value},
+        {"c": None},
+    ]
+    for other in ("TIMESTAMP", "DOUBLE", "INT"):
+        words = rf"column {re.escape(path)} is of type int64 \(TIME.*would be read as {other} \(BIGINT gives"
+        with pytest.raises(FatalError, match=words):
+            lab.values("parquet", data, schema=f"c {schema.format(other)}")
+    if path == "c.t" and "n" in value:
+        assert lab.values("parquet", data, schema="c STRUCT<n: INT>", where="c IS NOT NULL") == [b'{"c":{"n":1}}']
 
 
 def test_types_that_spark_does_not_have(lab: Lab) -> None:  # noqa: F811

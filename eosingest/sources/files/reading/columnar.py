@@ -41,6 +41,11 @@ class Stored:
         """Return the number of the file's columns."""
         return sum(part.leaves for part in self.parts) if self.parts else 1
 
+    @property
+    def readable(self) -> DataType | None:
+        """The type, or the one that is stored if Spark does not have it; None if that is unknown."""
+        return self.kind.stored if isinstance(self.kind, Unreadable) else self.kind
+
     def has(self, physical: str) -> bool:
         """Say whether any part is stored so."""
         return self.physical == physical or any(part.has(physical) for part in self.parts)
@@ -53,14 +58,16 @@ def nested(name: str, parts: list[Stored], make: Any = None) -> Stored:
 
 def kind_of(parts: Sequence[Stored], make: Any = None) -> DataType | Unreadable:
     """Return the type of a column with parts: a struct, or what `make` makes of theirs. It is unreadable if one part is."""
+    kinds: list[Any] = [part.readable for part in parts]
     unread = [part.kind for part in parts if isinstance(part.kind, Unreadable)]
-    if unread:
+    if any(kind is None for kind in kinds):
         return Unreadable(unread[0].words)
-    kinds: list[Any] = [part.kind for part in parts]
+    made: DataType
     if make is None:
-        return StructType([StructField(part.name, kind) for part, kind in zip(parts, kinds, strict=True)])
-    made: DataType = make(*kinds)
-    return made
+        made = StructType([StructField(part.name, kind) for part, kind in zip(parts, kinds, strict=True)])
+    else:
+        made = make(*kinds)
+    return Unreadable(unread[0].words, made) if unread else made
 
 
 @dataclass(frozen=True)

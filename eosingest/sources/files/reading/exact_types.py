@@ -30,7 +30,7 @@ from pyspark.sql.types import (
 )
 
 from eosingest.errors import FatalError, listed
-from eosingest.sources.files.reading.columnar import FORMAT_NAMES, NUMBERED, Footer, Unreadable
+from eosingest.sources.files.reading.columnar import FORMAT_NAMES, NUMBERED, Footer, Stored, Unreadable
 
 _NAMED_AT_MOST = 10
 _MOST_DIGITS = 38
@@ -173,12 +173,12 @@ def _always_holds(own: DataType, read: DataType, format: str) -> bool:
 def _problems(footer: Footer, schema: StructType, format: str, given: bool, case: bool) -> list[str]:
     if footer.positional:
         return _problems_by_place(footer, schema, format, given, case)
-    columns = {_folded(name, case): (name, kind) for name, kind in footer.columns.items()}
+    columns = {_folded(column.name, case): column for column in footer.stored}
     problems = []
     for wanted in schema.fields:
         found = columns.get(_folded(wanted.name, case))
         if found is not None:
-            problems += [f"{footer.example}: {text}" for text in _differences(wanted, *found, format, case)]
+            problems += [f"{footer.example}: {text}" for text in _differences(wanted, found, format, case)]
     return problems
 
 
@@ -190,12 +190,13 @@ def _problems_by_place(footer: Footer, schema: StructType, format: str, given: b
             f" {len(schema.fields)}"
         ]
     problems = []
-    for wanted, (name, kind) in zip(schema.fields, footer.columns.items(), strict=False):
-        if wanted.name != name and (not given or wanted.name.startswith(NUMBERED)):
+    for wanted, column in zip(schema.fields, footer.stored, strict=False):
+        if wanted.name != column.name and (not given or wanted.name.startswith(NUMBERED)):
             return [
-                f"{footer.example}: its columns are read by their place, and {name} would be taken for {wanted.name}"
+                f"{footer.example}: its columns are read by their place, and {column.name} would be taken for"
+                f" {wanted.name}"
             ]
-        problems += [f"{footer.example}: {text}" for text in _differences(wanted, name, kind, format, case)]
+        problems += [f"{footer.example}: {text}" for text in _differences(wanted, column, format, case)]
     return problems
 
 
@@ -203,41 +204,46 @@ def _folded(name: str, case: bool) -> str:
     return name if case else name.lower()
 
 
-def _differences(wanted: StructField, name: str, kind: DataType | Unreadable, format: str, case: bool) -> list[str]:
-    as_type = type_words(wanted.dataType)
-    if isinstance(kind, Unreadable):
-        if kind.stored is not None and kind.stored == wanted.dataType:
-            return []
-        return [
-            f"column {name} is of type {kind.words}, which Spark does not have, and would be read as {as_type}"
-            + (f" ({type_words(kind.stored)} gives the stored values)" if kind.stored is not None else "")
-        ]
+def _differences(wanted: StructField, column: Stored, format: str, case: bool) -> list[str]:
     return [
-        f"column {path} is {type_words(own)}, and would be read as {type_words(read)}"
-        for path, own, read in _narrowed(name, kind, wanted.dataType, format, case)
+        f"column {path} is {_own_words(own)}, and would be read as {type_words(read)}{_stored_words(own)}"
+        for path, own, read in _narrowed(column.name, column, wanted.dataType, format, case)
     ]
 
 
+def _own_words(own: DataType | Unreadable) -> str:
+    return f"of type {own.words}, which Spark does not have" if isinstance(own, Unreadable) else type_words(own)
+
+
+def _stored_words(own: DataType | Unreadable) -> str:
+    stored = own.stored if isinstance(own, Unreadable) else None
+    return f" ({type_words(stored)} gives the stored values)" if stored is not None else ""
+
+
 def _narrowed(
-    path: str, own: DataType, read: DataType, format: str, case: bool
-) -> list[tuple[str, DataType, DataType]]:
+    path: str, own: Stored, read: DataType, format: str, case: bool
+) -> list[tuple[str, DataType | Unreadable, DataType]]:
     """Return path, own and read type of each part of a column that would not be read exactly."""
-    if isinstance(own, StructType) and isinstance(read, StructType):
-        if format == "avro" and _is_union(own) and own.names != read.names:  # it would lose values
-            return [(path, own, read)]
-        inner = {_folded(f.name, case): f for f in own.fields}
+    kind = own.readable
+    if isinstance(kind, StructType) and isinstance(read, StructType):
+        if format == "avro" and _is_union(kind) and kind.names != read.names:  # it would lose values
+            return [(path, kind, read)]
+        inner = {_folded(part.name, case): part for part in own.parts}
         found = []
         for wanted in read.fields:
             mine = inner.get(_folded(wanted.name, case))
             if mine is not None:
-                found += _narrowed(f"{path}.{mine.name}", mine.dataType, wanted.dataType, format, case)
+                found += _narrowed(f"{path}.{mine.name}", mine, wanted.dataType, format, case)
         return found
-    if isinstance(own, ArrayType) and isinstance(read, ArrayType):
-        return _narrowed(f"{path}[]", own.elementType, read.elementType, format, case)
-    if isinstance(own, MapType) and isinstance(read, MapType):
-        keys = _narrowed(f"{path}.key", own.keyType, read.keyType, format, case)
-        return keys + _narrowed(f"{path}.value", own.valueType, read.valueType, format, case)
-    return [] if holds(own, read, format) else [(path, own, read)]
+    if isinstance(kind, ArrayType) and isinstance(read, ArrayType):
+        return _narrowed(f"{path}[]", own.parts[0], read.elementType, format, case)
+    if isinstance(kind, MapType) and isinstance(read, MapType):
+        key, value = own.parts
+        keys = _narrowed(f"{path}.key", key, read.keyType, format, case)
+        return keys + _narrowed(f"{path}.value", value, read.valueType, format, case)
+    if isinstance(own.kind, Unreadable):
+        return [] if kind is not None and kind == read else [(path, own.kind, read)]
+    return [] if holds(own.kind, read, format) else [(path, own.kind, read)]
 
 
 def _is_union(kind: StructType) -> bool:
