@@ -170,6 +170,7 @@ def interrupt(round: Round) -> None:
 def hijack_ids(round: Round) -> None:
     """Foreign clients call init_transactions on the job's own ids in mid-run."""
     run = round.start()
+    round.wait_for_sending(run)  # a job that has not claimed its ids is refused if somebody else has used them
     for _ in range(round.chance.randint(1, 3)):
         round.wait_for_moment(run)
         name = f"eosingest.{round.job.name}.{round.chance.choice(('0', '1', '0', 'control'))}"

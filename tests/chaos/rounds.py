@@ -202,13 +202,13 @@ class Round:
     def wait_for_moment(self, run: Run) -> None:
         """Wait for a random moment: mostly while it sends, else anywhere between its start and its likely end."""
         if self.chance.random() < 0.75:
-            self._wait_for_sending(run)
+            self.wait_for_sending(run)
             delay_s = self.chance.random() * 1.5
         else:
             delay_s = 0.3 + self.chance.random() * 7
         self.wait_until(lambda: False, run, delay_s)
 
-    def _wait_for_sending(self, run: Run) -> None:
+    def wait_for_sending(self, run: Run) -> None:
         """Wait until it has committed something; where all is committed at once, until it waits in the middle of that."""
         wanted = len(self.reader.seen) + 1
         self.wait_until(lambda: len(self.reader.seen) >= wanted or (self.whole and run.reached()), run)
