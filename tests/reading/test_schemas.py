@@ -174,6 +174,20 @@ def test_a_folder_column_that_the_data_has_too(lab: Lab) -> None:  # noqa: F811
             lab.values(format, {"k=1/a.x": content}, options=_HEADER if format == "csv" else {})
 
 
+def test_a_folder_column_that_the_schema_and_a_row_have(lab: Lab) -> None:  # noqa: F811
+    """A field that the schema does not name is not read, as any other one."""
+    rows = {"k=1/a.x": b'{"n":1,"K":9}\n{"n":2,"k":1}\n'}
+    for schema in ("n INT, k INT", 'k STRING, n INT, `a"b` INT'):
+        with pytest.raises(ValueError, match="corrupt row"):
+            lab.values("json", rows, schema=schema)
+    document = {"k=1/a.x": b'[{"n":1},\n{"n":2,"k":null}]'}
+    with pytest.raises(ValueError, match="corrupt row"):
+        lab.values("json", document, schema="n INT, k INT", options={"multiLine": "true"})
+    assert len(lab.values("json", {"k=1/a.x": b'{"n":1,"K":9}\n[{"n":2},{}]\n'}, schema="n INT, k INT")) == 3
+    for schema in ("n INT", "n INT, o INT"):
+        assert b'"k":"1"' in (lab.values("json", rows, schema=schema)[1] or b"")
+
+
 _TWO_ROWS: dict[str, tuple[bytes, dict[str, object]]] = {
     "json": (b'{"ID":1,"Other":"x"}\n{"ID":2,"Other":"y"}\n', {"schema": "ID INT, Other STRING"}),
     "csv": (b"1,x\n2,y\n", {"schema": "ID INT, Other STRING"}),

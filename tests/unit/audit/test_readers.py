@@ -135,6 +135,20 @@ def test_a_name_twice_without_inspection(tmp_path: Path) -> None:
         assert run == audit and [bad for _, bad in run] == [True, False, True, False]
 
 
+def test_a_field_beside_those_of_the_schema(tmp_path: Path) -> None:
+    """Breaks when a row of JSON with a field of a folder's name is none to one of the two, or has no reason."""
+    text = '{"s":"a","k":1}\n{"s":"b"}\n[{"s":"c"},{"k":{"x":[]}}]\n{\'k\':null}\n{"s":1e2,"k":2}\n{"s":"k"}\n{"x":{"k":1}}\n'
+    settings = JsonSettings.of({})
+    for schema in (from_ddl("s STRING"), from_ddl('s STRING, `"` STRING')):
+        readers = [kind(schema, settings, beside=("j", "k")) for kind in (JsonReader, AuditJsonReader)]
+        run, audit = (read(each, tmp_path, text.encode(), "json", 1 << 20, {}) for each in readers)
+        assert [bad for _, bad in run] == [True, False, False, True, True, True, False, False]
+        assert [row for row in run if not row[1]] == [row for row in audit if not row[1]]
+        assert [bad for _, bad in run] == [bad for _, bad in audit]
+        (why,) = readers[0].why([b'{"s":"a","k":1}'])
+        assert "a field k, and the file is in a folder k=" in why
+
+
 @pytest.mark.parametrize(
     "options", [{"multiLine": "true"}, {"lineSep": "\n"}, {"escape": "\\"}, {"nullValue": "-"}, {"sep": "||"}]
 )

@@ -10,12 +10,14 @@ json_columns.py makes Arrow columns of them. The decoder reads standard JSON (RF
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import UNSET, Meta, Raw
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -77,19 +79,29 @@ class JsonDecoder:
     """Decodes lines by a schema of types that `unread_type` finds none in."""
 
     def __init__(
-        self, schema: StructType, *, single_quotes: bool = True, words: bool = True, names_once: bool = False
+        self,
+        schema: StructType,
+        *,
+        single_quotes: bool = True,
+        words: bool = True,
+        names_once: bool = False,
+        beside: Sequence[str] = (),
     ) -> None:
         """Take the schema. `single_quotes` and `words` are read if they are true; see `json_text.standard`.
 
-        `names_once`: a row in which an object has a name twice is corrupt. Otherwise the inspection found none.
+        `names_once`: a row in which an object has a name twice is corrupt. Otherwise the inspection found none. So is a row
+        with a field of `beside`, the columns of folders.
         """
         self.names_once = names_once
+        self._beside = {f"beside{place}": name for place, name in enumerate(beside)}
+        self._is_dict = is_raw(schema)
         self._raw = _has(schema, lambda kind: isinstance(kind, StructType) and is_raw(kind))
         self._has_double = _has(schema, lambda kind: isinstance(kind, DoubleType))
-        strict, lenient = _struct(schema, _LENIENT if self._raw else _STRICT), _struct(schema, _LENIENT)
+        strict = _struct(schema, _LENIENT if self._raw else _STRICT, self._beside)
+        lenient = _struct(schema, _LENIENT, self._beside)
         self._decode = msgspec.json.Decoder(strict).decode
         self._decode_leniently = msgspec.json.Decoder(lenient).decode
-        self._nothing = {} if is_raw(schema) else strict()
+        self._nothing = {} if self._is_dict else strict()
         self._standard: Callable[[str], str] = lambda text: standard(text, single_quotes=single_quotes, words=words)
 
     def rows(self, lines: Sequence[bytes], *, arrays: bool = True) -> Rows:
@@ -111,7 +123,18 @@ class JsonDecoder:
                     pass
             for text in self.elements(line) if arrays else (line,):
                 self._add(text, found, strictly=place not in odd)
+        if self._beside:
+            found.corrupt = sorted({*found.corrupt, *self._with_others(values)})
         return found
+
+    def _with_others(self, values: Sequence[Any]) -> Iterator[int]:
+        """Yield the places of rows with a field of `beside`."""
+        for place, name in self._beside.items():
+            if self._is_dict:
+                yield from (at for at, value in enumerate(values) if name in value)
+            else:
+                get = attrgetter(place)
+                yield from (at for at, value in enumerate(values) if get(value) is not UNSET)
 
     def _minus_zeros(self, lines: Sequence[bytes], joined: bytes) -> set[int]:
         """Return the places of lines with a -0: the strict decoder takes it for a whole number, which has no sign."""
@@ -208,13 +231,17 @@ def raw_decoder(kind: DataType) -> Callable[[Raw], Any]:
     return lambda value: decoder.decode(value)
 
 
-def _struct(kind: StructType, plain: Mapping[type[DataType], Any]) -> Any:
-    """Return the msgspec type of a struct's values."""
+def _struct(
+    kind: StructType, plain: Mapping[type[DataType], Any], beside: Mapping[str, str] = MappingProxyType({})
+) -> Any:
+    """Return the msgspec type of a struct's values; of the fields `beside` it says whether they are there."""
     if is_raw(kind):
         return dict[str, Raw]
     names = {f"f{place}": each.name for place, each in enumerate(kind.fields)}
+    fields: list[tuple[str, Any, Any]]
     fields = [(name, _optional(each.dataType, plain), None) for name, each in zip(names, kind.fields, strict=True)]
-    return msgspec.defstruct("Row", fields, rename=names, gc=False)
+    fields += [(place, Any, UNSET) for place in beside]
+    return msgspec.defstruct("Row", fields, rename={**names, **beside}, gc=False)
 
 
 def _optional(kind: DataType, plain: Mapping[type[DataType], Any]) -> Any:

@@ -75,13 +75,14 @@ class JsonSettings:
 class JsonReader:
     """Reads the rows of splits (`python_scan.ArrowReader`), with a column of corrupt rows (`record_settings.CORRUPT`).
 
-    `folders` are the columns of `k=v` folders, after those of the `schema`. `names_once`: see `JsonDecoder`.
+    `folders` are the columns of `k=v` folders, after those of the `schema`. `names_once`, `beside`: see `JsonDecoder`.
     """
 
     schema: StructType
     settings: JsonSettings
     folders: FolderColumns = field(default_factory=FolderColumns)
     names_once: bool = False
+    beside: tuple[str, ...] = ()
 
     def narrowed(self, names: frozenset[str]) -> JsonReader:
         """Return a reader of only these columns. A value of another column is not checked."""
@@ -94,7 +95,11 @@ class JsonReader:
         values = self.folders.of(file)
         settings = self.settings
         decoder = JsonDecoder(
-            self.schema, single_quotes=settings.single_quotes, words=settings.words, names_once=self.names_once
+            self.schema,
+            single_quotes=settings.single_quotes,
+            words=settings.words,
+            names_once=self.names_once,
+            beside=self.beside,
         )
         columns = JsonColumns(self.schema, settings.patterns, settings.words)
         for texts in texts_of(file, cut, settings, decoder):
@@ -106,7 +111,7 @@ class JsonReader:
         """See `corrupt_rows.Explaining`."""
         from eosingest.sources.files.reading.audit_json import JsonRows
 
-        rows = JsonRows(self.schema, self.settings)
+        rows = JsonRows(self.schema, self.settings, beside=self.beside)
         return [rows.why(text) for text in texts]
 
 

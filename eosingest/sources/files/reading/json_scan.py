@@ -12,6 +12,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType
 
 from eosingest.errors import SpecError
 from eosingest.protocol.plan import Plan
+from eosingest.sources.files.formats.json_text import has_odd_name
 from eosingest.sources.files.reading.audit_json import AuditJsonReader
 from eosingest.sources.files.reading.exact_types import type_words
 from eosingest.sources.files.reading.file_scan import CASE, is_set
@@ -55,15 +56,18 @@ class JsonScan(InferringScan):
         _refuse_unread(given)
         whole, folders = self.with_folders(given, plan)
         rows = StructType(whole.fields[: len(whole.fields) - len(folders.fields)])
-        reader = self._reader(rows, folders)
+        names = {each.name for each in rows.fields}
+        beside = [name for name in given.names if name not in names and not has_odd_name([name])]
+        reader = self._reader(rows, folders, tuple(beside))
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
         return self.scan(reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 
-    def _reader(self, rows: StructType, folders: FolderColumns) -> JsonReader | AuditJsonReader:
+    def _reader(
+        self, rows: StructType, folders: FolderColumns, beside: tuple[str, ...]
+    ) -> JsonReader | AuditJsonReader:
         settings = JsonSettings.of(self.read.options)
-        if self.audits and self.audit_reader:
-            return AuditJsonReader(rows, settings, folders, names_once=not self.read.inspects)
-        return JsonReader(rows, settings, folders, names_once=not self.read.inspects)
+        kind = AuditJsonReader if self.audits and self.audit_reader else JsonReader
+        return kind(rows, settings, folders, names_once=not self.read.inspects, beside=beside)
 
     @property
     def audit_reader(self) -> str:
