@@ -20,11 +20,15 @@ from eosingest.errors import ChangedError, FatalError, SpecError
 from eosingest.protocol.source import Version
 from eosingest.sources.files.listing import hdfs_places
 from eosingest.sources.files.listing.source_file import SourceFile
+from eosingest.sources.files.reading.folder_columns import FolderColumns
+from eosingest.sources.files.reading.value_reader import CONTENT, ValueReader
 from eosingest.sources.files.storage import hdfs, webhdfs
 from eosingest.sources.files.storage.hadoop_site import endpoints_of
 from eosingest.sources.files.storage.hdfs import HdfsStorage, pages_of
 from eosingest.sources.files.storage.port import NotAsListedError, UnreachableError
+from eosingest.spark.python_scan import PythonSplit
 from eosingest.spec import load
+from tests.support.builders import planned_split
 from tests.support.harness import wait_for
 from tests.support.server_thread import serve
 
@@ -129,6 +133,21 @@ def test_bytes_of_a_file_that_changed_are_not_given(node: Node) -> None:
     file = file_of(node.url)
     with pytest.raises(NotAsListedError):
         file.storage.open(file).read()
+
+
+@pytest.mark.parametrize(
+    ("column", "requests"), [("content", ["OPEN", "GETFILESTATUS", "GETFILESTATUS"]), ("path", ["GETFILESTATUS"])]
+)
+def test_the_status_is_asked_for_as_often_as_needed(node: Node, column: str, requests: list[str]) -> None:
+    """Once; of a file that is read with its bytes, by its id, and after them, by its path."""
+    node.answers = lambda query: status() if query["op"] == "GETFILESTATUS" else (200, {}, b"abcd")
+    reader = ValueReader(CONTENT, FolderColumns()).narrowed(frozenset([column]))
+    (found,) = reader.read(PythonSplit(0, file_of(node.url), planned_split("hdfs://n/a", 0, 4)), None)
+    assert found.column("length").to_pylist() == [4]
+    assert [query["op"] for query in node.asked] == requests
+    node.answers = lambda query: status(fileId=18) if query["op"] == "GETFILESTATUS" else (200, {}, b"abcd")
+    with pytest.raises(ChangedError):
+        list(reader.read(PythonSplit(0, file_of(node.url), planned_split("hdfs://n/a", 0, 4)), None))
 
 
 def silent(monkeypatch: pytest.MonkeyPatch) -> list[str]:

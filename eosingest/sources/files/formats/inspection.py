@@ -184,7 +184,7 @@ def error_of(findings: Sequence[Finding]) -> FatalError:
 
 @contextmanager
 def opened_to_check(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
-    """Open a file, which must be the one that was listed, before and after it is read; raises the errors of `inspect`.
+    """Open a file, which must be the one that was listed until it is read; raises the errors of `inspect`.
 
     Also raises TemporaryError if the file's store does not answer.
     """

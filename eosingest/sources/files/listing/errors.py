@@ -1,6 +1,6 @@
 """Opens a file as it was listed, and makes the error if it is not: for the inspection and the tasks.
 
-The open file is compared with the listing before and after it is read.
+A storage compares the file with the listing whenever it reads bytes; here it is compared once more when it was read.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ from eosingest.sources.files.storage.port import NotAsListedError
 def opened_as_listed(
     file: SourceFile, changed: Callable[[SourceFile], ChangedError], until: int | None = None
 ) -> Iterator[BufferedReader]:
-    """Open a file, which must be the listed one, before and after it is read; `until` as in `Storage.open`.
+    """Open a file, which must be the listed one until it is read; `until` as in `Storage.open`.
 
     Raises the error that `changed` returns if it is not.
     """
     try:
         with file.storage.open(file, until) as opened:
-            if is_changed(file, opened):
-                raise changed(file)
             yield opened
             if is_changed(file, opened):
                 raise changed(file)

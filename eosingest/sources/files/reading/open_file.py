@@ -15,7 +15,7 @@ from eosingest.sources.files.listing.source_file import SourceFile
 
 @contextmanager
 def opened_to_read(file: SourceFile, until: int | None = None) -> Iterator[BufferedReader]:
-    """Open a file, which must be the listed one, before and after it is read; `until` as in `Storage.open`.
+    """Open a file, which must be the listed one until it is read; `until` as in `Storage.open`.
 
     Raises ChangedError if it is another one, FatalError if it cannot be read; an OSError may be temporary.
     """

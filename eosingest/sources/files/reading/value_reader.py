@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from io import BufferedReader
 from typing import Any
 
 import numpy as np
@@ -39,19 +38,19 @@ class ValueReader:
     def read(self, split: PythonSplit, committed: OffsetRecord | None) -> Iterator[pa.RecordBatch]:
         """Yield the row of a file; see `python_scan.ArrowReader`."""
         file = as_file(split.item)
-        with opened_to_read(file) as opened:
-            content = self._content(file, opened)
+        content = self._content(file)
         yield appended(pa.RecordBatch.from_pydict({**self._listed(file), **content}), self.folders.of(file))
 
-    def _content(self, file: SourceFile, opened: BufferedReader) -> Mapping[str, pa.Array[Any]]:
+    def _content(self, file: SourceFile) -> Mapping[str, pa.Array[Any]]:
         if self.content is None:
-            if not file.storage.is_as_listed(file):  # an object is requested by its reads alone
+            if not file.storage.is_as_listed(file):
                 raise while_sent(file)
             return {}
-        if self.content == CONTENT:
-            return {CONTENT: _one(opened.read())}
-        # Bytes that are not UTF-8 stay as they are.
-        return {TEXT: _one(b"".join(codecs.pieces(opened, file.coded_path))).view(pa.string())}
+        with opened_to_read(file) as opened:
+            if self.content == CONTENT:
+                return {CONTENT: _one(opened.read())}
+            # Bytes that are not UTF-8 stay as they are.
+            return {TEXT: _one(b"".join(codecs.pieces(opened, file.coded_path))).view(pa.string())}
 
     def _listed(self, file: SourceFile) -> Mapping[str, pa.Array[Any]]:
         """Return the other columns of binaryFile."""
