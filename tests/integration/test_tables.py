@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
+from eosingest.errors import EosingestError
 from eosingest.host.paths import cache_directory
-from tests.support.commands import finish
+from tests.support.commands import Done, finish
 from tests.support.harness import (
     Job,
     assert_done,
@@ -24,7 +26,7 @@ from tests.support.harness import (
 )
 from tests.support.held_runs import run_killed_at, start_held
 from tests.support.postgres import PASSWORD, PASSWORD_IN, Postgres, running_postgres
-from tests.support.table_reading import write_table_spec
+from tests.support.table_reading import read, source_of, write_table_spec
 
 _ROWS = 100
 _HELD = "task-before-commit=sleep:8@2"  # a transaction of ten rows is committed by then
@@ -351,18 +353,81 @@ def test_a_server_without_free_connections_is_for_later(job: Job, orders: Postgr
 # ---- keys that are not to be shown -----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.in_turns("one key type each")
-@pytest.mark.parametrize("hidden", [True, False])
-def test_keys_are_hidden_in_all_output(job: Job, server: Postgres, hidden: bool) -> None:
-    """In the middle of a job and at its end, in text, JSON and logs, also of bad rows and of differences."""
+_MAIL = "ada 077@example.org"
+# A query that fails, what its error says, and what it says if keys are hidden.
+_FAILING = {
+    "value": ("select mail, mail::int::text as v from public.people", 'integer: "ada 001@example.org"', "22P02"),
+    "detail": ("select mail, ('{' || mail)::json as v from public.people", 'Token "ada" is invalid', "22P02"),
+    "function": ("select mail, public.refused(mail) as v from public.people", f"no {_MAIL} here", "42501"),
+    "built": ("select mail, public.built(mail) as v from public.people", 'at or near "077"', "42601"),
+    "cancel": (
+        "select mail, public.slow(mail) as v from public.people",
+        *["canceling statement due to user request"] * 2,
+    ),
+    "terminate": ("select mail, public.slow(mail) as v from public.people", *["terminating connection due to"] * 2),
+    "revoke": ("select mail, v from public.people", *["permission denied for table people"] * 2),
+    "name": (
+        "select mail, w as v from public.people where mail > 'ada@example.org'",
+        *['column "w" does not exist'] * 2,
+    ),
+}
+
+
+@pytest.fixture
+def people(server: Postgres) -> None:
+    """A table of a hundred mail addresses, and functions that fail, or are slow, for one of them."""
     server.execute(
         "drop table if exists public.people",
         'create table public.people (mail text collate "C" primary key, v text not null)',
         "insert into public.people"
         " select 'ada' || to_char(g, '000') || '@example.org', 'v' || g from generate_series(1, 100) g",
-        "update public.people set v = repeat('x', 1500000) where mail like 'ada 077%'",
+        f"do $$ begin if to_regrole('clerk') is null then create role clerk login password '{PASSWORD}'; end if; end $$",
+        "grant select on public.people to clerk",
+        *(
+            f"create or replace function public.{name}(t text) returns text stable language plpgsql as"
+            f" $$ declare r text; begin if t = '{_MAIL}' then {body}; end if; return t; end $$"
+            for name, body in (
+                ("refused", "raise exception 'no % here', t using errcode = '42501'"),
+                ("built", "execute 'select ' || t into r"),
+                ("slow", "perform pg_sleep(60)"),
+            )
+        ),
     )
+
+
+@pytest.mark.parametrize("case", _FAILING)
+@pytest.mark.parametrize("hidden", [True, False])
+def test_keys_are_hidden_in_errors_of_the_server(server: Postgres, people: None, case: str, hidden: bool) -> None:
+    """Breaks when a statement, which has keys in it, or a value is in an error, or in one that it comes from."""
+    query, shown, safe = _FAILING[case]
+    url = server.url.replace("postgres@", "clerk@")
+    source = source_of(server, url=url, table=None, query=query, key=("mail",), split_rows=40, hide_keys=hidden)
+    with ThreadPoolExecutor(1) as pool, pytest.raises((EosingestError, OSError)) as caught:
+        items = source.plan().items
+        if case == "revoke":
+            server.execute("revoke select on public.people from clerk")
+        elif case in ("cancel", "terminate"):
+            pool.submit(wait_for, lambda: _ended(server, case))
+        for item in items:
+            read(server, item, url=url)
+    source._holder.close()
+    said, traced = str(caught.value), "".join(traceback.format_exception(caught.value))
+    assert (safe if hidden else shown) in said and "query" in said
+    assert "Query was" not in traced and 'collate "C"' not in traced
+    assert not hidden or ("example.org" not in traced and "ada" not in said), traced
+
+
+def _ended(server: Postgres, how: str) -> bool:
+    """Cancel the statement of a task, or end its connection, as soon as it sleeps; say whether it did."""
+    return server.execute(f"select pg_{how}_backend(pid) from pg_stat_activity where wait_event = 'PgSleep'") != []
+
+
+@pytest.mark.slow
+@pytest.mark.in_turns("one key type each")
+@pytest.mark.parametrize("hidden", [True, False])
+def test_keys_are_hidden_in_all_output(job: Job, server: Postgres, people: None, hidden: bool) -> None:
+    """In the middle of a job and at its end, in text, JSON and logs, also of bad rows, of differences and of errors."""
+    server.execute("update public.people set v = repeat('x', 1500000) where mail like 'ada 077%'")
     source = f'table = "public.people"\nkey = "mail"\nsplit_rows = 40\nhide_keys = {str(hidden).lower()}'
     write_table_spec(job, server, source, max_records=10)
     run_killed_at(job, "task-before-commit@2")
@@ -374,7 +439,31 @@ def test_keys_are_hidden_in_all_output(job: Job, server: Postgres, hidden: bool)
     audits = [job.run("verify", "--against-source"), run_text(job, "verify", "--against-source")]
     assert all(audit.exit_code for audit in audits), audits
     assert len(job.records()) == 100
+    said += _failed_runs(Job(job.folder / "failing", job.servers, f"{job.name}-failing"), server, hidden)
     logs = (cache_directory() / "logs").glob(f"{job.name}-*.log")
     text = "".join([*(done.text for done in said + audits), *(log.read_text(errors="replace") for log in logs)])
     assert ("@example.org" not in text) is hidden
     assert ("public.people>#" in text) is hidden
+
+
+def _failed_runs(job: Job, server: Postgres, hidden: bool) -> list[Done]:
+    """Run queries that fail on a value, and one that is cancelled: their rows read by Spark, or sent as they are."""
+    runs = []
+    for case in ("value", "function", "cancel", "value"):
+        query, shown, safe = _FAILING[case]
+        value = "v" if len(runs) < 3 else "concat(v, '')"
+        source = f'query = "{query}"\nkey = "mail"\nsplit_rows = 40\nhide_keys = {str(hidden).lower()}'
+        write_table_spec(job, server, source, value)
+        job.edit_spec(f'"{job.name}"', f'"{job.name}-{len(runs)}"')
+        runs.append(_run_cancelled(job, server) if case == "cancel" else job.run())
+        exit_code, code = (5, "source-unreadable") if case == "cancel" else (7, "postgres-refused")
+        assert_refused(runs[-1], exit_code, code, safe if hidden else shown)
+    return runs
+
+
+def _run_cancelled(job: Job, server: Postgres) -> Done:
+    """Run, and cancel the statement of each attempt of the task."""
+    run = job.start()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(wait_for, lambda: not _ended(server, "cancel") and run.poll() is not None, 120)
+        return finish(run)

@@ -70,12 +70,15 @@ def source_of(server: Postgres, **given: Any) -> TableSource:
 
 
 def read(
-    server: Postgres, item: Item, position: Position | None = None, *, again: bool = False
+    server: Postgres, item: Item, position: Position | None = None, *, again: bool = False, **given: Any
 ) -> list[dict[str, Any]]:
-    """Return the rows of a range behind a position, and with the row at it where not all of its records were sent."""
+    """Return the rows of a range behind a position, and with the row at it where not all of its records were sent.
+
+    `given` as in `table_of`.
+    """
     committed: Any = None
     if position is not None:
         committed = SimpleNamespace(position=position, position_kind=PositionKind.KEY, row_records=1 if again else None)
-    reader = RowsReader(conninfo(table_of(server)))
+    reader = RowsReader(conninfo(table_of(server, **given)))
     batches = reader.read(PythonSplit(0, item, None), committed)  # type: ignore[arg-type]
     return [row for batch in batches for row in batch.to_pylist()]

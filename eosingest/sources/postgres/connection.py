@@ -76,6 +76,11 @@ _USER = re.compile(r"([^@/]*)@")  # as libpq finds it: any text before the `@`
 _HOSTS = re.compile(r"(?:(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?(?:,|$))*")
 # Classes of SQLSTATE that a later try may not meet: connection, rollback, resources, locks, operator intervention, system.
 LATER_STATES = ("08", "40", "53", "55", "57", "58")
+# SQLSTATEs of messages of the server in which values are not repeated: they name objects, or say what was cancelled.
+_WITHOUT_VALUES = ("08", "0A", "25", "28", "3D", "40", "42", "53", "54", "55", "57", "58", "XX001", "XX002")
+_BY_THE_SERVER = "57"  # the server itself interrupts a statement, also in a function, which may raise all others
+# ADBC adds its statement, which has keys in it, behind the server's message or before it.
+_STATEMENT = re.compile(r"(?s)\s*\bQuery was: ?.*|(?<=Failed to execute query) '.*'(?=: )")
 # Texts of refusals that a later try may not meet.
 _LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
 READ_ONLY = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY, NOT DEFERRABLE"
@@ -168,13 +173,13 @@ def conninfo_of(url: str, given: Mapping[str, str] = MappingProxyType({})) -> st
 
 
 @contextlib.contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Turn psycopg's errors into errors of the source; `what` says what failed."""
+def explained(what: str, *, hides_keys: bool = False) -> Iterator[None]:
+    """Turn psycopg's errors into errors of the source; `what` says what failed, `hides_keys` as in `one_line`."""
     psycopg = _psycopg()
     try:
         yield
     except psycopg.Error as error:
-        raise _error(what, error) from error
+        raise _error(what, error, hides_keys=hides_keys) from None
 
 
 def connect(info: str) -> Any:
@@ -220,8 +225,8 @@ def refuse_settings(rows: Iterable[tuple[str, str, str]]) -> None:
         )
 
 
-def _error(what: str, error: Any) -> EosingestError:
-    text = one_line(error)
+def _error(what: str, error: Any, *, hides_keys: bool) -> EosingestError:
+    text = one_line(error, hides_keys=hides_keys)
     if hint := next((hint for words, hint in _POOLER.items() if words in text), None):
         return FatalError(
             f"{what}: the pooler refused: {text}", code="pooler-refused", hint=f"nothing was sent; {hint}"
@@ -248,9 +253,28 @@ def _error(what: str, error: Any) -> EosingestError:
     )
 
 
-def one_line(error: Exception) -> str:
-    """Return the text of an error of the server or its client in one line."""
-    return " ".join(str(error).split())
+def one_line(error: Exception, *, hides_keys: bool = False) -> str:
+    """Return the text of an error of the server or its client in one line, without the statement.
+
+    `hides_keys`: the server's message alone, and not even that if it may repeat a value. An error that is chained to this one
+    has the text that this function removes: raise yours `from None`.
+    """
+    state = getattr(error, "sqlstate", None)
+    text = str(error)
+    if hides_keys and state is not None:
+        text, context = _fields(error)
+        raised = bool(context) and not state.startswith(_BY_THE_SERVER)
+        if raised or not state.startswith(_WITHOUT_VALUES):
+            text = f"the message is hidden, as it may have a key in it (SQLSTATE {state}; the server's log has it)"
+    return " ".join(_STATEMENT.sub("", text).split())
+
+
+def _fields(error: Any) -> tuple[str, str]:
+    """Return the server's message and its context, "" if the server gave none."""
+    if hasattr(error, "diag"):  # psycopg
+        return error.diag.message_primary or "", error.diag.context or ""
+    found = {bytes(name).decode(): bytes(value).decode(errors="replace") for name, value in error.details}
+    return found.get("PG_DIAG_MESSAGE_PRIMARY", ""), found.get("PG_DIAG_CONTEXT", "")
 
 
 def _psycopg() -> Any:

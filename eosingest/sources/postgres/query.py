@@ -86,13 +86,13 @@ class Locked:
     text: str
 
 
-def lock(connection: Any, query: str) -> Any:
+def lock(connection: Any, query: str, *, hides_keys: bool) -> Any:
     """Lock all that a query reads in ACCESS SHARE MODE, by executing it for no row; return its result.
 
     Before that it must be one statement alone: then it cannot end the brackets that it is put into. Raises SpecError for a
-    text that is no query, or that writes.
+    text that is no query, or that writes. `hides_keys` as in `connection.one_line`.
     """
-    with _explained():
+    with _explained(hides_keys=hides_keys):
         alone = connection.pgconn.prepare(b"", query.encode())
         if alone.error_message:
             raise _errors().error_from_result(alone)
@@ -109,12 +109,12 @@ def backend_of(connection: Any) -> int:
     return int(connection.execute("select pg_backend_pid()").fetchone()[0])
 
 
-def find_query(connection: Any, query: str, key: Sequence[str], held: Sequence[Locked]) -> Found:
+def find_query(connection: Any, query: str, key: Sequence[str], held: Sequence[Locked], *, hides_keys: bool) -> Found:
     """Look up a query in the connection's snapshot; another connection has locked the relations that it reads (`held`).
 
-    Raises SpecError if it cannot be read, TemporaryError if it now reads other relations.
+    Raises SpecError if it cannot be read, TemporaryError if it now reads other relations. `hides_keys` as in `lock`.
     """
-    result = lock(connection, query)
+    result = lock(connection, query, hides_keys=hides_keys)
     own = locked(connection, backend_of(connection))
     if [one.oid for one in own] != [one.oid for one in held]:
         raise TemporaryError(
@@ -208,14 +208,14 @@ def _is_streamed(node: Mapping[str, Any]) -> bool:
 
 
 @contextlib.contextmanager
-def _explained() -> Iterator[None]:
+def _explained(*, hides_keys: bool) -> Iterator[None]:
     """Turn the server's errors for a wrong query into an error of the spec."""
     try:
         yield
     except _errors().Error as error:
         state = error.sqlstate or ""
         if state.startswith(_WRONG) and state != "42501":  # a missing right is no fault of the query
-            raise _wrong(one_line(error)) from error
+            raise _wrong(one_line(error, hides_keys=hides_keys)) from None
         raise
 
 

@@ -42,8 +42,9 @@ def look(connection: Any, table: Table) -> Found:
         if table.incremental:
             sequence_of(connection, found.relation)
         return found
-    lock(connection, table.query)
-    return find_query(connection, table.query, table.key, locked(connection, backend_of(connection)))
+    lock(connection, table.query, hides_keys=table.hide_keys)
+    held = locked(connection, backend_of(connection))
+    return find_query(connection, table.query, table.key, held, hides_keys=table.hide_keys)
 
 
 def begin(connection: Any, table: Table, *, behind_writers: bool) -> Found:
@@ -53,17 +54,18 @@ def begin(connection: Any, table: Table, *, behind_writers: bool) -> Found:
     """
     if behind_writers:
         return _begin_behind_writers(connection, table)
-    with explained(f"{table.table or 'what the query reads'} could not be locked in ACCESS SHARE MODE"):
+    what = f"{table.table or 'what the query reads'} could not be locked in ACCESS SHARE MODE"
+    with explained(what, hides_keys=table.hide_keys):
         if table.query is None:
             return _begin_table(connection, table)
         # The server finds a query's relations by planning it, which takes a snapshot: so another connection locks them first.
         with transaction(conninfo(table), LOCKING) as first:
             settle(first)
-            lock(first, table.query)
+            lock(first, table.query, hides_keys=table.hide_keys)
             begin_transaction(connection, READ_ONLY)
             settle(connection)
             held = locked(connection, backend_of(first))
-            return find_query(connection, table.query, table.key, held)
+            return find_query(connection, table.query, table.key, held, hides_keys=table.hide_keys)
 
 
 def _begin_table(connection: Any, table: Table) -> Found:
@@ -79,9 +81,8 @@ def _begin_behind_writers(connection: Any, table: Table) -> Found:
     Raises TemporaryError if a transaction that writes to the table stays open.
     """
     with transaction(conninfo(table), LOCKING) as first:
-        with explained(
-            f"{table.table}: transactions that write to it were open for {WAIT_S} s, and may commit lower keys"
-        ):
+        what = f"{table.table}: transactions that write to it were open for {WAIT_S} s, and may commit lower keys"
+        with explained(what, hides_keys=table.hide_keys):
             first.execute(f"SET LOCAL lock_timeout = '{WAIT_S}s'".encode())
             first.execute(f"LOCK TABLE {table.table} IN SHARE MODE".encode())
         return _begin_table(connection, table)  # its first query takes the snapshot

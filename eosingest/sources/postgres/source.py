@@ -51,7 +51,7 @@ class TableSource(Source):
     def check(self) -> None:
         """Connect, look up the table or query, its key and columns, and prove the right to read it with a SELECT of no row."""
         with (
-            explained(f"{self._name} could not be looked up"),
+            explained(f"{self._name} could not be looked up", hides_keys=self._table.hide_keys),
             transaction(conninfo(self._table), READ_ONLY) as connection,
         ):
             look(connection, self._table)
@@ -71,7 +71,7 @@ class TableSource(Source):
     def _snapshot(self, scope: Scope | None, recorded: Collection[Recorded], purpose: Purpose) -> Snapshot:
         is_audit = purpose is Purpose.AUDIT
         sent = self.splits.recorded(recorded, done=not is_audit)
-        with explained(f"{self._name} could not be listed"):
+        with explained(f"{self._name} could not be listed", hides_keys=self._table.hide_keys):
             found = self._hold(behind_writers=self._table.incremental and scope is None and purpose is Purpose.RUN)
             self._refuse_other(found, [str(scope["table"])] if scope is not None else [one.identity for one in sent])
             if is_audit:

@@ -31,7 +31,8 @@ from eosingest.sources.postgres.ranges import KEY_COLUMN, KeyValue, TableRange, 
 from eosingest.spark.python_scan import PythonSplit
 
 _BATCH_BYTES = {"adbc.postgresql.batch_size_hint_bytes": str(4 << 20)}
-_LOCK_NOT_AVAILABLE = "55P03"
+_LOCK_NOT_AVAILABLE, _NO_RIGHT = "55P03", "42501"
+_CORRECT = "correct the row in the database, or source.query, and run again"
 _LIVES = "select exists (select from pg_locks where locktype = 'virtualxid' and virtualtransaction"
 
 
@@ -58,7 +59,7 @@ class RowsReader:
             _enter(cursor, item, query)
             cursor.adbc_statement.set_options(**_BATCH_BYTES)
             cursor.execute(query)
-            for batch in cursor.fetch_record_batch():
+            for batch in cursor._results.reader:  # that of fetch_record_batch() has errors without their SQLSTATE
                 if len(batch):
                     keys = _keys(item, batch)
                     refuse_disorder(item, keys, last, again=again)
@@ -85,8 +86,8 @@ def _enter(cursor: Any, item: TableRange, query: str) -> None:
     except _errors() as error:
         raise OSError(
             f"{item.split.label}: the snapshot of this run is gone: it ended with the driver's connection to PostgreSQL"
-            f" ({one_line(error)})"
-        ) from error
+            f" ({one_line(error, hides_keys=item.relation.hides_keys)})"
+        ) from None
     cursor.execute(SETTLE)
     settings = cursor.fetchall()
     if isinstance(settings[0][0], bytes):  # ADBC knows no types: it reads type names as it connects; they were quoted
@@ -109,7 +110,7 @@ def _lock(cursor: Any, item: TableRange, statement: str) -> None:
         if getattr(error, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
             raise OSError(
                 f"{item.split.label}: somebody waits to alter, truncate or drop {item.relation.said}, which this run has locked"
-            ) from error
+            ) from None
         raise
 
 
@@ -170,21 +171,23 @@ def _ascend(keys: Sequence[pa.Array[Any]]) -> bool:
 
 @contextlib.contextmanager
 def _explained(item: TableRange) -> Iterator[None]:
-    """Turn ADBC's errors into errors of the source."""
+    """Turn ADBC's errors into errors of the source, which name the range."""
     try:
         yield
     except pa.ArrowException as error:
-        raise OSError(f"{item.split.label}: {one_line(error)}") from error
+        said = type(error).__name__ if item.relation.hides_keys else one_line(error)
+        raise OSError(f"{item.split.label}: {said}") from None
     except _errors() as error:
-        state = getattr(error, "sqlstate", None)
+        state, said = error.sqlstate, one_line(error, hides_keys=item.relation.hides_keys)
         if state is None or state[:2] in LATER_STATES:
-            raise OSError(f"{item.split.label}: {one_line(error)}") from error
+            raise OSError(f"{item.split.label}: {said}") from None
+        remedy = "the role needs SELECT on each relation" if state == _NO_RIGHT else _CORRECT
         raise FatalError(
-            f"{item.split.label}: PostgreSQL refused: {one_line(error)}",
+            f"{item.split.label}: PostgreSQL refused: {said}",
             code="postgres-refused",
-            hint="committed records are kept; the role needs SELECT on each relation",
+            hint=f"committed records are kept; {remedy}",
             item=item.name,
-        ) from error
+        ) from None
 
 
 def _connect(conninfo: str) -> Any:
@@ -197,8 +200,7 @@ def _connect(conninfo: str) -> Any:
     return dbapi.connect(conninfo)
 
 
-def _errors() -> type[Exception]:
+def _errors() -> Any:
     import adbc_driver_manager
 
-    error: type[Exception] = adbc_driver_manager.Error
-    return error
+    return adbc_driver_manager.Error
