@@ -99,8 +99,6 @@ class SplitSequence:
                 progress.resume()  # of as many rows, too: another attempt may have made other rows dead letters
             if ahead:
                 progress.caught_up = True  # skips no input: `rows` above `seen` ends the attempt
-            if progress.done and progress.by_position:
-                progress.seen = progress.rows  # as in `begin`: the rest of its rows comes in uncounted
         return moved
 
     def _begin(self, split: int) -> SplitProgress:
@@ -120,7 +118,10 @@ class SplitSequence:
 
     def _end(self, progress: SplitProgress) -> None:
         """Mark the split as ended. Raises ChangedError where it gave fewer rows than are committed."""
-        if progress.seen < progress.rows:
+        is_dropped = (
+            progress.done and progress.by_position
+        )  # by `beyond`, which does not count the rows of such a split
+        if progress.seen < progress.rows and not is_dropped:
             raise ChangedError(
                 f"{progress.planned.label} gave {progress.seen} rows, and"
                 f" {progress.rows} were committed by an earlier run: the same split must give the same rows",

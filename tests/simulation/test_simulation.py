@@ -35,6 +35,7 @@ MENDED = [
     # Refused as sent in part, where a run by parts had sent nothing behind one that sent all in one transaction
     2_960,
     3_929,
+    3_143_097_565,  # an attempt skipped the rest of a split that another one had committed, and reported that it had shrunk
 ]
 
 

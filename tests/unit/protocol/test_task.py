@@ -1422,26 +1422,32 @@ def test_a_position_that_moved_while_the_input_came_up_to_it(world: World) -> No
 
 def test_another_attempt_commits_all_of_a_split_that_has_positions(world: World) -> None:
     """Breaks when rows that came in before the other commit count as all rows of the split (simulation 3143097565)."""
-    offsets = np.array([50, 50, 57, 57], dtype=np.int64)
-
-    def of_b(start: int, end: int) -> Batch:
-        return replace(rows(B, start, end), positions=OffsetPositions(offsets[start:end], shared=True))
-
-    def rival(_: Producer) -> None:
-        world.write_offset(
-            replace(
-                committed(B, 4, run=RUN, task=NUMBER),
-                position=57,
-                position_kind=PositionKind.OFFSET,
-                row_records=2,
-                done=True,
-            )
-        )
-        raise FENCED
-
-    world.will("commit", rival)
-    outcome = run(world, of_b(0, 3), of_b(3, 4), rows(C, 0, 1), max_records=3)
+    world.will("commit", lambda _: another_commits_all(world))
+    outcome = run(world, with_positions(0, 3), with_positions(3, 4), rows(C, 0, 1), max_records=3)
     assert (outcome.exit_code, outcome.code, world.sent) == (0, "", [value_of(C, 0)])
+
+
+@pytest.mark.parametrize(("cuts", "limit"), [((4,), {"max_records": 3}), ((2, 4), {"max_bytes": 25})])
+def test_another_attempt_commits_what_this_one_is_sending(
+    world: World, cuts: tuple[int, ...], limit: dict[str, int]
+) -> None:
+    """Breaks when the rest of a batch is sent after another attempt has committed all of its split."""
+    world.will("commit", lambda _: another_commits_all(world))
+    batches = [with_positions(start, end) for start, end in itertools.pairwise((0, *cuts))]
+    with pytest.raises(AttemptLostError, match="ahead of this attempt"):
+        run(world, *batches, rows(C, 0, 1), **limit)
+    assert world.sent == []
+
+
+def with_positions(start: int, end: int) -> Batch:
+    offsets = np.array([50, 50, 57, 57], dtype=np.int64)
+    return replace(rows(B, start, end), positions=OffsetPositions(offsets[start:end], shared=True))
+
+
+def another_commits_all(world: World) -> None:
+    found = committed(B, 4, run=RUN, task=NUMBER)
+    world.write_offset(replace(found, position=57, position_kind=PositionKind.OFFSET, row_records=2, done=True))
+    raise FENCED
 
 
 def test_another_offsets_topic_of_that_name() -> None:
