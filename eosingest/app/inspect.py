@@ -130,7 +130,7 @@ def plan(spec: Spec, observer: Observer) -> PlanReport:
             if settings.whole and control is not None:
                 single_transaction.refuse_half_sent(control, made, state.offsets.values())
         with _collected(errors):
-            _look_at_dead_letters(parts, kafka.admin, settings, state, made)
+            _check_dead_letters(parts, kafka.admin, settings, state, made)
         report = _plan_report(spec, kafka.client.bootstrap_servers, made, errors)
     return _with_notes(report, made, parts)
 
@@ -151,7 +151,7 @@ def _as_corrected(
     return snapshot, {**offsets, **{each.split: each for each in records}}
 
 
-def _look_at_dead_letters(parts: Parts, admin: Admin, settings: DriverSettings, state: JobState, made: Plan) -> None:
+def _check_dead_letters(parts: Parts, admin: Admin, settings: DriverSettings, state: JobState, made: Plan) -> None:
     """Note that no dead letter is left to write. Raises the errors of a run for the dead-letter topic."""
     order = settings.dead_letters
     if order is None:
@@ -202,7 +202,8 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
         open_now = kafka.admin.open_transactions(spec.sink.offsets_topic, look.partition)
         splits = source.splits
         items, left = {splits.item(split) for split in state.offsets}, half_done_items(splits, state.offsets)
-        _note_gone(source, sorted(items - set(left)), control.host, observer)
+        elsewhere = control.host if spec.source.is_of_one_host and control.host != socket.gethostname() else ""
+        _note_gone(source, sorted(items - set(left)), elsewhere, observer)
         return StatusReport(
             job=spec.name,
             topic=control.pinned.topic,
@@ -230,13 +231,16 @@ def status(spec: Spec, observer: Observer) -> StatusReport:
         )
 
 
-def _note_gone(source: Source, sent: list[str], host: str, observer: Observer) -> None:
-    """Note which items that were sent whole no longer exist. A source that cannot be listed says nothing about that."""
+def _note_gone(source: Source, sent: list[str], elsewhere: str, observer: Observer) -> None:
+    """Note which items that were sent whole no longer exist. A source that cannot be listed says nothing about that.
+
+    `elsewhere` is the host of the last run if the items are those of a host, and this is another one.
+    """
     if not sent:
         return
     try:
         gone = source.missing(sent)
-        if gone:
+        if gone and elsewhere:
             source.check()  # on a host without the source each item is missing
     except EosingestError as error:
         items = source.wording.items
@@ -245,7 +249,7 @@ def _note_gone(source: Source, sent: list[str], host: str, observer: Observer) -
         )
         return
     if gone:
-        observer.note(gone_note(gone, source.wording, "" if host == socket.gethostname() else host))
+        observer.note(gone_note(gone, source.wording, elsewhere))
 
 
 def _dead_letters(state: JobState) -> dict[str, Any]:

@@ -105,9 +105,9 @@ def _property_problems(table: str, properties: object) -> Iterator[Problem]:
         if why := why_one_sided(name):
             del left[name]
             yield Problem((table, "properties", name), why.lstrip(": "), code="bad-property")
-    if refuse_one_sided(left):
-        return  # a login: `check` reports it
-    while complaint := check_properties(ClientSettings("", left)):
+    if refuse_one_sided(left):  # a login: `check` reports it
+        left = {name: value for name, value in left.items() if not name.startswith(("sasl.", "security."))}
+    while left and (complaint := check_properties(ClientSettings("", left))):
         named = [name for name in _QUOTED.findall(complaint) if name in left]
         if not named:
             return  # about no single property: reported when the spec is loaded

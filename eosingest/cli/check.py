@@ -45,7 +45,7 @@ def check(
     verbose: Verbose = False,
     quiet: Quiet = False,
 ) -> Action:
-    """Check a spec, offline: all mistakes at once, each with its line; expressions too. --spark and --read use the source."""
+    """Check a spec, offline: all mistakes at once, each with its line; expressions too. --spark and --read read the source."""
 
     def perform(renderer: Renderer) -> Result:
         from eosingest.app.inspect import check as check_spec

@@ -39,7 +39,7 @@ class Signals:
         self._say = say
         self._received: int | None = None
         self._at = 0.0
-        self._relayed: int | None = None
+        self._relayed_at: float | None = None
         self._relays = False
 
     def install(self) -> None:
@@ -65,9 +65,11 @@ class Signals:
         """Record a signal that spark-submit's JVM received. A terminal's Ctrl-C, sent to both processes, counts once."""
         if _over:
             return
-        if self._relayed is not None:
-            os._exit(EXIT_SIGNAL_BASE + number)
-        self._relayed = number
+        if self._relayed_at is not None:
+            if time.monotonic() - self._relayed_at >= _SAME_SIGNAL_S:
+                os._exit(EXIT_SIGNAL_BASE + number)
+            return
+        self._relayed_at = time.monotonic()
         if self._received is None:
             self._received, self._at = number, time.monotonic()
             self._say(FIRST_WORDS)

@@ -48,7 +48,8 @@ class Registry:
             self._client = SchemaRegistryClient({**address, "timeout": _TIMEOUT_S, "max.retries": _RETRIES})
         except (OSError, ValueError) as error:
             # The client's OSError is about the certificate, and does not name it.
-            place = f"{key}.ca_location: {address.get('ssl.ca.location')}" if isinstance(error, OSError) else key
+            authority = address.get("ssl.ca.location") if isinstance(error, OSError) else None
+            place = f"{key}.ca_location: {authority}" if authority else key
             raise SpecError(f"{place}: {error}", code="bad-registry", hint="nothing was sent; correct it") from None
 
     def register(self, subject: str, schema: str, kind: str) -> Registered:

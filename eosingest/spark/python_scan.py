@@ -172,7 +172,7 @@ def planned_splits(plan: Plan) -> list[PythonSplit]:
 
 @dataclass(frozen=True)
 class PythonRows:
-    """Rows that Python reads in Spark's tasks : each of the `tasks` partitions has its own splits.
+    """Rows that Python reads in Spark's tasks: each of the `tasks` partitions has its own splits.
 
     `narrow` returns the same rows with values in only some columns, null in the others, and their reader.
     """
@@ -197,7 +197,7 @@ class PythonRows:
         return functions.col(quote_name(self.position_column)) if self.position_column is not None else None
 
     def fitted(self, records: DataFrame) -> PythonRows:
-        """Return these rows, or some that reads only the columns that the records use."""
+        """Return these rows, or those that have only the columns that the records use."""
         if self.narrow is None:
             return self
         used = plan_checks.referenced(records, self.rows) & set(self.visible)

@@ -23,22 +23,24 @@ _PROPERTIES = (("sink", "properties"), ("source", "properties"))
 _PROPERTIES_GIVEN = """
 api.version.fallback.ms api.version.request api.version.request.timeout.ms auto.commit.interval.ms batch.num.messages
 batch.size broker.address.family broker.address.ttl broker.version.fallback client.dns.lookup client.id client.rack
-compression.codec compression.level compression.type connections.max.idle.ms debug enable.metrics.push
-enable.random.seed fetch.error.backoff.ms fetch.max.bytes fetch.message.max.bytes fetch.min.bytes
-fetch.queue.backoff.ms fetch.wait.max.ms https.ca.pem linger.ms log.connection.close log.thread.name max.in.flight
-max.in.flight.requests.per.connection max.partition.fetch.bytes message.copy.max.bytes message.max.bytes
-message.send.max.retries metadata.max.age.ms metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy
-queue.buffering.backpressure.threshold queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms
-queued.max.messages.kbytes queued.min.messages receive.message.max.bytes reconnect.backoff.jitter.ms
-reconnect.backoff.max.ms reconnect.backoff.ms request.timeout.ms retries sasl.mechanism sasl.mechanisms
+compression.codec compression.level compression.type connections.max.idle.ms consume.callback.max.messages
+coordinator.query.interval.ms debug enable.metrics.push enable.random.seed enable.sparse.connections
+fetch.error.backoff.ms fetch.max.bytes fetch.message.max.bytes fetch.min.bytes fetch.queue.backoff.ms
+fetch.wait.max.ms heartbeat.interval.ms https.ca.pem linger.ms log.connection.close log.queue log.thread.name
+log_level max.in.flight max.in.flight.requests.per.connection max.partition.fetch.bytes max.poll.interval.ms
+message.copy.max.bytes message.max.bytes message.send.max.retries metadata.max.age.ms
+metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy queue.buffering.backpressure.threshold
+queue.buffering.max.kbytes queue.buffering.max.messages queue.buffering.max.ms queued.max.messages.kbytes
+queued.min.messages receive.message.max.bytes reconnect.backoff.jitter.ms reconnect.backoff.max.ms
+reconnect.backoff.ms request.timeout.ms retries sasl.mechanism sasl.mechanisms
 sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
 sasl.oauthbearer.client.id sasl.oauthbearer.client.secret sasl.oauthbearer.extensions sasl.oauthbearer.grant.type
 sasl.oauthbearer.method sasl.oauthbearer.scope sasl.oauthbearer.token.endpoint.url sasl.password sasl.username
-security.protocol socket.connection.setup.timeout.ms socket.keepalive.enable socket.max.fails socket.nagle.disable
-socket.receive.buffer.bytes socket.send.buffer.bytes socket.timeout.ms ssl.ca.pem ssl.certificate.pem
-ssl.endpoint.identification.algorithm ssl.key.password ssl.key.pem statistics.interval.ms
-sticky.partitioning.linger.ms topic.metadata.propagation.max.ms topic.metadata.refresh.fast.interval.ms
-topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse
+security.protocol session.timeout.ms socket.blocking.max.ms socket.connection.setup.timeout.ms socket.keepalive.enable
+socket.max.fails socket.nagle.disable socket.receive.buffer.bytes socket.send.buffer.bytes socket.timeout.ms
+ssl.ca.pem ssl.certificate.pem ssl.endpoint.identification.algorithm ssl.key.password ssl.key.pem
+statistics.interval.ms sticky.partitioning.linger.ms topic.metadata.propagation.max.ms topic.metadata.refresh.fast.cnt
+topic.metadata.refresh.fast.interval.ms topic.metadata.refresh.interval.ms topic.metadata.refresh.sparse
 """
 _MAY_BE_GIVEN = frozenset(_PROPERTIES_GIVEN.split())
 _AUTHORITIES, _OF_THE_SYSTEM = ("ssl.ca.location", "https.ca.location"), ("", "probe")
@@ -50,9 +52,9 @@ require_auth requirepeer ssl ssl_max_protocol_version ssl_min_protocol_version s
 sslnegotiation sslsni target_session_attrs tcp_user_timeout
 """
 _OF_A_URL = tuple(_PARAMETERS_GIVEN.split())
-_HOSTS = re.compile(
-    r"[^:]*://(?:[^@/]*@)?([^/?]*)", re.DOTALL
-)  # as libpq finds them: a user may have any character but `/`
+# As libpq finds them: a user may have any character but `/`. It decodes them before it separates them by commas.
+_HOSTS = re.compile(r"[^:]*://(?:[^@/]*@)?((?:\[[^\]]*\]|[^/?\[])*)", re.DOTALL)
+_PORT = re.compile(r":\d*(?=,|$)")
 _PARAMETER = re.compile(r"[?&]([^=&?]*)")
 
 
@@ -100,7 +102,7 @@ def _files(tables: Mapping[str, Any], allowed: set[str]) -> Iterator[Problem]:
         properties = get(tables, *path)
         for key, value in properties.items() if isinstance(properties, dict) else ():
             if key not in _MAY_BE_GIVEN and not (key in _AUTHORITIES and value in _OF_THE_SYSTEM):
-                yield _refused((*path, key), "the property may read a file, load a library or run a program")
+                yield _refused((*path, key), "it is not among the properties that read no file and load no library")
     for place in PLACES:
         certificate, schema = (*place, "registry", "ca_location"), (*place, "schema")
         if get(tables, *certificate) is not None:
@@ -116,11 +118,12 @@ def _url(tables: Mapping[str, Any]) -> Iterator[Problem]:
     url = get(tables, "source", "url")
     if not isinstance(url, str):
         return
-    if any(unquote(name) not in _OF_A_URL for name in _PARAMETER.findall(url)):
+    if any(unquote(name) not in _OF_A_URL for name in _PARAMETER.findall(url) if name):
         yield _refused(("source", "url"), f"its parameters may be no others than {', '.join(_OF_A_URL)}")
-    hosts = _HOSTS.match(url)
-    if hosts is not None and any(unquote(host).startswith(("/", "@")) for host in hosts[1].split(",")):
-        yield _refused(("source", "url"), "it names a socket of this machine")
+    found = _HOSTS.match(url)
+    hosts = [host.strip("[]") for host in _PORT.sub("", unquote(found[1])).split(",")] if found is not None else []
+    if any(not host or host.startswith(("/", "@")) for host in hosts):
+        yield _refused(("source", "url"), "it names a socket of this machine: an empty host is one, too")
 
 
 def _refused(path: KeyPath, why: str, hint: str = "who runs it may give it by --set") -> Problem:

@@ -131,6 +131,11 @@ class SourceTable(Table):
         return None
 
     @property
+    def is_of_one_host(self) -> bool:
+        """Whether the data is on this host, so that another one may not have it."""
+        return False
+
+    @property
     def is_local_json_lines(self) -> bool:
         """Whether the data must be JSON, one record per line, on this host: `check` tests the first item."""
         return False

@@ -16,6 +16,7 @@ from eosingest.sources.files.reading.read_settings import ReadSettings
 from eosingest.sources.files.reading.schema_types import from_ddl
 from eosingest.sources.files.source import FileSource
 from eosingest.spark.python_scan import planned_splits
+from eosingest.spark.record_settings import CORRUPT
 from eosingest.spark.scan import tasks_of
 from tests.reading.test_parquet_orc_types import packed
 from tests.support.reading.lab import Asked, Lab, lab, scan_of, settings_of  # noqa: F401 - a fixture
@@ -186,6 +187,18 @@ def test_a_folder_column_that_the_schema_and_a_row_have(lab: Lab) -> None:  # no
     assert len(lab.values("json", {"k=1/a.x": b'{"n":1,"K":9}\n[{"n":2},{}]\n'}, schema="n INT, k INT")) == 3
     for schema in ("n INT", "n INT, o INT"):
         assert b'"k":"1"' in (lab.values("json", rows, schema=schema)[1] or b"")
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_a_field_of_a_folder_that_the_inference_left_out(tmp_path: Path, is_pinned: bool) -> None:
+    """Breaks when a run that resumes with the pinned schema refuses a row that the first run has sent."""
+    (tmp_path / "k=1").mkdir()
+    (tmp_path / "k=1" / "a.json").write_text('{"n":1,"k":{}}\n')
+    source = FileSource(format="json", paths=["."], directory=tmp_path, root=None, min_age_s=0)
+    plan = make_plan(source, {}, 1 << 20, source.plan())
+    scan = scan_of(settings_of(Asked("json", {}, "k"))).of(plan, "n BIGINT, k STRING" if is_pinned else "n BIGINT")
+    (batch,) = [batch for split in planned_splits(plan) for batch in scan.reader.read(split, None)]
+    assert batch.to_pylist() == [{"n": 1, "k": "1", CORRUPT: None}]
 
 
 _TWO_ROWS: dict[str, tuple[bytes, dict[str, object]]] = {

@@ -239,9 +239,14 @@ class FileTable(SourceTable):
         return self.options.get("rowTag")
 
     @property
+    def is_of_one_host(self) -> bool:
+        """Whether no file is in a store."""
+        return not are_in_store(self.path)
+
+    @property
     def is_local_json_lines(self) -> bool:
         """Whether the format is JSON, a file is not a single document, and none is in a store."""
-        return self.format == "json" and not FORMATS["json"].is_whole(self.options) and not are_in_store(self.path)
+        return self.format == "json" and not FORMATS["json"].is_whole(self.options) and self.is_of_one_host
 
     def schema_note(self) -> str:
         """Return the format's `schema_note`."""

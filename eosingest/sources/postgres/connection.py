@@ -78,8 +78,9 @@ _HOSTS = re.compile(r"(?:(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?(?:,|$))*")
 LATER_STATES = ("08", "40", "53", "55", "57", "58")
 # SQLSTATEs of messages of the server in which values are not repeated: they name objects, or say what was cancelled.
 _WITHOUT_VALUES = ("08", "0A", "25", "28", "3D", "40", "42", "53", "54", "55", "57", "58", "XX001", "XX002")
-_BY_THE_SERVER = "57"  # the server itself interrupts a statement, also in a function, which may raise all others
-# ADBC adds its statement, which has keys in it, behind the server's message or before it.
+# Messages by which the server interrupts a statement, also in a function, which may raise all others.
+_INTERRUPTED = ("canceling ", "terminating ")
+# ADBC adds its statement, which has keys in it, after the server's message or before it.
 _STATEMENT = re.compile(r"(?s)\s*\bQuery was: ?.*|(?<=Failed to execute query) '.*'(?=: )")
 # Texts of refusals that a later try may not meet.
 _LATER = ("starting up", "shutting down", "recovery", "too many", "reserved")
@@ -263,10 +264,12 @@ def one_line(error: Exception, *, hides_keys: bool = False) -> str:
     text = str(error)
     if hides_keys and state is not None:
         text, context = _fields(error)
-        raised = bool(context) and not state.startswith(_BY_THE_SERVER)
+        raised = bool(context) and not text.startswith(_INTERRUPTED)
         if raised or not state.startswith(_WITHOUT_VALUES):
             text = f"the message is hidden, as it may have a key in it (SQLSTATE {state}; the server's log has it)"
-    return " ".join(_STATEMENT.sub("", text).split())
+    line = " ".join(_STATEMENT.sub("", text).split())
+    is_cut = state is not None and state not in line and (not line or _STATEMENT.search(text) is not None)
+    return f"{line} (SQLSTATE {state})".lstrip() if is_cut else line
 
 
 def _fields(error: Any) -> tuple[str, str]:

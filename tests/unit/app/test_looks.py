@@ -253,12 +253,22 @@ def test_status_on_another_host(world: World) -> None:
     ]
 
 
+def test_status_after_all_files_were_archived(world: World) -> None:
+    """Breaks when the host that sent the files does not say that they are gone, because it finds none."""
+    spec = world.spec()
+    file = world.write("a", 10)
+    world.sent(spec, done=True, state=record.COMPLETE)
+    file.unlink()
+    file.parent.rmdir()
+    assert looked(spec)[1] == ["data/a.jsonl was sent whole and no longer exists; the records stay in the topic"]
+
+
 @pytest.mark.parametrize("folder", [True, False])
 def test_status_where_the_files_are_not(world: World, folder: bool) -> None:
     """Breaks when a status on another host says that files no longer exist which were never there."""
     spec = world.spec()
     file = world.write("a", 10)
-    world.sent(spec, done=True, state=record.COMPLETE)
+    world.sent(spec, done=True, state=record.COMPLETE, host="h2")
     file.unlink()
     if not folder:
         file.parent.rmdir()

@@ -185,6 +185,13 @@ def test_the_parameters_that_are_left_are_these() -> None:
         "postgresql://u@%40socket/d",
         "postgresql://u@@socket/d",
         "postgresql://%2Ftmp?sslmode=disable",
+        "postgresql://db%2C%2Ftmp/d",
+        "postgresql:///d",
+        "postgresql://u@/d",
+        "postgresql://:5432/d",
+        "postgresql://h,/d",
+        "postgresql://%2C/d",
+        "postgresql://[::1],%2Ftmp/d",
     ],
 )
 def test_ways_to_write_such_a_url(tmp_path: Path, url: str) -> None:

@@ -60,8 +60,9 @@ def kind_of(parts: Sequence[Stored], make: Any = None) -> DataType | Unreadable:
     """Return the type of a column with parts: a struct, or what `make` makes of theirs. It is unreadable if one part is."""
     kinds: list[Any] = [part.readable for part in parts]
     unread = [part.kind for part in parts if isinstance(part.kind, Unreadable)]
-    if any(kind is None for kind in kinds):
-        return Unreadable(unread[0].words)
+    unknown = [kind.words for kind in unread if kind.stored is None]
+    if unknown:
+        return Unreadable(unknown[0])
     made: DataType
     if make is None:
         made = StructType([StructField(part.name, kind) for part, kind in zip(parts, kinds, strict=True)])

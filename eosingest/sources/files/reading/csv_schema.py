@@ -156,8 +156,9 @@ def _are_rounded(texts: Any, values: Any) -> bool:
 
 def _any_rounded(values: Any) -> bool:
     numbers = values.to_numpy()
-    with np.errstate(invalid="ignore"):  # the last BIGINTs are rounded beyond the type
-        return bool((numbers.astype(np.float64).astype(np.int64) != numbers).any())
+    floats = numbers.astype(np.float64)
+    is_beyond = floats >= 2.0**63  # the last BIGINTs are rounded beyond the type
+    return bool((is_beyond | (np.where(is_beyond, 0.0, floats).astype(np.int64) != numbers)).any())
 
 
 def merged(found: Iterable[tuple[Kind | None, ...]], width: int) -> tuple[Kind | None, ...]:

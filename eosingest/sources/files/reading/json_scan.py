@@ -57,7 +57,9 @@ class JsonScan(InferringScan):
         whole, folders = self.with_folders(given, plan)
         rows = StructType(whole.fields[: len(whole.fields) - len(folders.fields)])
         names = {each.name for each in rows.fields}
-        beside = [name for name in given.names if name not in names and not has_odd_name([name])]
+        # A pinned schema has the folders' columns, too: it was inferred from data without them.
+        written = given.names if self.read.schema is not None else []
+        beside = [name for name in written if name not in names and not has_odd_name([name])]
         reader = self._reader(rows, folders, tuple(beside))
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
         return self.scan(reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
