@@ -1,4 +1,4 @@
-"""Lists keys that may hold secrets, whose references are resolved on use; hides their variables from child processes.
+"""Lists keys that may hold secrets, whose references are resolved on use; hides variables with secrets from child processes.
 
 Used by loader.py, and by the command line once a spec is loaded.
 """
@@ -20,19 +20,26 @@ LATE = (
     ("source", "password"),
     *((*place, "registry", name) for place in PLACES for name in ("user", "password")),
 )
-# Environment variables that Java, Spark and Python need.
+# Values of `--param` and `--set` (cli/options.py), which may be secrets.
+_VALUES = ("EOSINGEST_PARAM", "EOSINGEST_SET")
+# Variables that a launch of Java, Spark or Python needs. Each by its name: a secret may have any other, `SPARK_DB_PASSWORD`.
 _NEEDED = re.compile(
-    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|LANG|TMPDIR|HOSTNAME|(LC_|JAVA|JDK_|_JAVA|SPARK|PYSPARK|PYTHON|HADOOP|YARN|LD_|XDG_|EOSINGEST).*"
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|HOSTNAME|LANG|LANGUAGE|LD_(LIBRARY_PATH|PRELOAD)"
+    r"|LC_(ALL|COLLATE|CTYPE|MESSAGES|MONETARY|NUMERIC|TIME)|XDG_((CACHE|CONFIG|DATA)_HOME|RUNTIME_DIR)"
+    r"|JAVA_HOME|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|_JAVA_OPTIONS|PYTHON(HOME|PATH)|PYSPARK_(DRIVER_)?PYTHON"
+    r"|SPARK_(HOME|CONF_DIR|DIST_CLASSPATH|LOCAL_(DIRS|HOSTNAME|IP)|PUBLIC_DNS|USER|SUBMIT_OPTS|LAUNCHER_OPTS)"
+    r"|HADOOP_(HOME|CONF_DIR|USER_NAME)|YARN_CONF_DIR|EOSINGEST_(HOME|SPARK_DIR|IVY_SETTINGS)"
 )
 
 
 def keep_from_children(spec: Spec, environ: MutableMapping[str, str]) -> None:
-    """Remove variables that these keys name by `${env:…}` from the environment, which Spark's JVM and its workers inherit.
+    """Remove variables that may have secrets from the environment, which Spark's JVM and its workers inherit.
 
-    The spec keeps a copy of the environment. Variables that Java, Spark and Python need are not removed.
+    These are the variables that the keys name by `${env:…}`, except those that a launch needs, and the values of the command
+    line. The spec keeps a copy of the environment.
     """
     spec.keep_environment(environ)
-    for name in set(_variables(spec)):
+    for name in {*_variables(spec), *_VALUES}:
         if not _NEEDED.fullmatch(name):
             environ.pop(name, None)
 

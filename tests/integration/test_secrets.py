@@ -20,6 +20,8 @@ from tests.support.locked_broker import ENVIRONMENT, KEY_PASSWORD, PASSWORD, SEC
 from tests.support.processes import processes_below
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.in_turns("one login each")]
+_BEGINNINGS = {"LOCKED_PASSWORD": "SPARK_", "CLIENT_SECRET": "EOSINGEST_", "KEY_PASSWORD": ""}
+PARAMETER = "parameter-not-to-be-shown"
 # A line of the client's key, beside the passwords.
 Secrets = dict[str, str]
 
@@ -100,7 +102,7 @@ def test_no_secret_is_shown_while_a_run_works_or_left_behind(locked: LockedBroke
     made = Locked(locked, tmp_path / "job")
     job, (port,) = made.job, distinct_ports(1)
     (job.folder / "key-password").write_text(f"{KEY_PASSWORD}\n")
-    secrets = {"password": PASSWORD, "client secret": SECRET, "key's password": KEY_PASSWORD}
+    secrets = {"password": PASSWORD, "client secret": SECRET, "key's password": KEY_PASSWORD, "parameter": PARAMETER}
     secrets["key"] = locked.certificates.text("loader.key").splitlines()[3]
     made.come(way, SPEC, but=WAYS[way])
     events = tmp_path / "events"
@@ -111,7 +113,11 @@ def test_no_secret_is_shown_while_a_run_works_or_left_behind(locked: LockedBroke
     home = tmp_path / "cache"
     held = Held(job, "task-before-commit=sleep:4")
     named = {name: value for name, value in ENVIRONMENT.items() if f"${{env:{name}}}" in job.spec.read_text()}
-    environment = {**named, **held.env, "XDG_CACHE_HOME": str(home)}
+    for name in list(named):  # it begins as the variables do that Spark and eosingest read
+        job.edit_spec(f"${{env:{name}}}", f"${{env:{_BEGINNINGS[name]}{name}}}")
+        named[_BEGINNINGS[name] + name] = named.pop(name)
+    job.edit_spec("[sink.properties]\n", '[sink.properties]\n"client.rack" = "${param:secret}"\n')
+    environment = {**named, "EOSINGEST_PARAM": f"secret={PARAMETER}", **held.env, "XDG_CACHE_HOME": str(home)}
     process = job.popen("run", "-v", env=environment)
     sampler = Sampler(process, port)
     sampler.until_the_end()
