@@ -52,7 +52,7 @@ def resolved(spec: Spec, pinned: str, *, unknown: Literal["register", "refuse", 
 
 
 def check(spec: Spec) -> None:
-    """Check the schemas that are files, and the settings of registries; query none. Raises SpecError for what is wrong."""
+    """Check the schemas that are files, and the settings of registries; query none. Raises SpecError."""
     for name, part in encoded_parts(spec):
         _registry(spec, name, part)
         schema = part.text(spec.directory)

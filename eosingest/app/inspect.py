@@ -17,8 +17,7 @@ from eosingest.app.settings import source_of, wording_of
 from eosingest.errors import ChangedError, EosingestError, FatalError, NoSuchJobError, SpecError
 from eosingest.host import last_errors
 from eosingest.host.java import find_java, java_major_version
-from eosingest.kafka.config import ClientSettings, refuse_one_sided
-from eosingest.kafka.librdkafka import check_properties
+from eosingest.kafka.librdkafka import refuse_properties
 from eosingest.kafka.ports import Admin
 from eosingest.protocol import corrected_items, data_loss, dead_letter_topic, pins, scope, single_transaction
 from eosingest.protocol.control_log import ControlLog
@@ -70,12 +69,7 @@ def _refuse_offline(spec: Spec) -> None:
 
 
 def _check_properties(spec: Spec) -> None:
-    properties = resolve_properties(spec)
-    problems = refuse_one_sided(properties)
-    if not problems and (complaint := check_properties(ClientSettings("", properties))):
-        problems = [f"{spec.file}: sink.properties: librdkafka says: {complaint}"]
-    if problems:
-        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
+    refuse_properties(resolve_properties(spec), "sink.properties", str(spec.file))
 
 
 def master_of(spec: Spec) -> str:
@@ -156,8 +150,7 @@ def _check_dead_letters(parts: Parts, admin: Admin, settings: DriverSettings, st
     order = settings.dead_letters
     if order is None:
         return
-    pin = state.settled.dead_letters if state.settled is not None else None
-    letters = state.dead_letters(pin)
+    pin, letters = state.dead_letter_pin, state.dead_letters(state.dead_letter_pin)
     dead_letter_topic.looked_up(admin, order, pin, letters)
     if made.pending and not dead_letter_topic.left(order, pin, letters):
         parts.observer.note(
@@ -253,7 +246,7 @@ def _note_gone(source: Source, sent: list[str], elsewhere: str, observer: Observ
 
 
 def _dead_letters(state: JobState) -> dict[str, Any]:
-    pin = state.settled.dead_letters if state.settled is not None else None
+    pin = state.dead_letter_pin
     if pin is None:
         return {}
     return {"dead_letters_total": state.dead_letters(pin).count, "dead_letter_topic": pin.topic}

@@ -11,13 +11,14 @@ import contextlib
 import logging
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from eosingest.kafka.config import ClientSettings
+from eosingest.errors import SpecError
+from eosingest.kafka.config import ClientSettings, refuse_one_sided
 from eosingest.kafka.ports import FailureKind, KafkaFailure
 
 log = logging.getLogger("eosingest.librdkafka")
@@ -111,6 +112,18 @@ def check_properties(settings: ClientSettings) -> str | None:
         error = exception.args[0]
         return error.str() if isinstance(error, KafkaError) else str(exception)
     return None
+
+
+def refuse_properties(properties: Mapping[str, str], key: str, spec: str = "") -> None:
+    """Raise SpecError for connection properties that one of the clients cannot honour; connects to nothing.
+
+    `key` is where the `spec` has them. librdkafka loads what properties name, so it gets none that is refused.
+    """
+    problems = refuse_one_sided(properties, key)
+    if not problems and (complaint := check_properties(ClientSettings("", properties))):
+        problems = [f"{spec}{': ' if spec else ''}{key}: librdkafka says: {complaint}"]
+    if problems:
+        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
 
 
 def refuses_login(settings: ClientSettings, patience_s: float) -> bool:

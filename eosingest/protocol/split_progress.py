@@ -72,6 +72,11 @@ class SplitProgress:
         return self.committed is not None and self.committed.done
 
     @property
+    def uncounted(self) -> bool:
+        """Whether rows that come in are skipped and not counted: all of the split is committed, and rows have positions."""
+        return self.done and self.by_position
+
+    @property
     def committed_rows(self) -> int:
         """How many rows of the split are committed."""
         return self.committed.rows if self.committed is not None else 0

@@ -70,7 +70,7 @@ class SplitSequence:
     def beyond(self, progress: SplitProgress, rows: Batch) -> Batch:
         """Return the rows that are not handed over yet. Skipped rows must give the receipt, unless found by position."""
         count = len(rows.splits)
-        if progress.failed or (progress.done and progress.by_position):
+        if progress.failed or progress.uncounted:
             return rows.slice(count, count)
         if progress.by_position:
             return rows.slice(_sent_by_position(progress, rows, self._wording), count)
@@ -118,10 +118,7 @@ class SplitSequence:
 
     def _end(self, progress: SplitProgress) -> None:
         """Mark the split as ended. Raises ChangedError where it gave fewer rows than are committed."""
-        is_dropped = (
-            progress.done and progress.by_position
-        )  # by `beyond`, which does not count the rows of such a split
-        if progress.seen < progress.rows and not is_dropped:
+        if progress.seen < progress.rows and not progress.uncounted:
             raise ChangedError(
                 f"{progress.planned.label} gave {progress.seen} rows, and"
                 f" {progress.rows} were committed by an earlier run: the same split must give the same rows",

@@ -368,7 +368,7 @@ RULES: dict[str, tuple[Edit, ...]] = {
         Edit(Task, "run", "if not self._sends_nothing:", "if True:"),
     ),
     "one-transaction-is-not-ended-by-its-age": (Edit(Task, "_commit_if_due", "if self._settings.whole:", "if False:"),),
-    "what-another-attempt-ended-is-read": (Edit(SplitSequence, "_end", "and not is_dropped", ""),),
+    "what-another-attempt-ended-is-read": (Edit(SplitSequence, "_end", "and not progress.uncounted", ""),),
     "rows-only-at-the-attempts-own-position": (Edit(Task, "_send", "if progress.rows != progress.seen:", "if False:"),),
 }
 

@@ -136,6 +136,11 @@ class JobState:
         """How many records the offset records account for."""
         return sum(offset.records for offset in self.offsets.values())
 
+    @property
+    def dead_letter_pin(self) -> DeadLetterPin | None:
+        """The pin of the job's dead letters that is in force, None for none."""
+        return self.settled.dead_letters if self.settled is not None else None
+
     def dead_letters(self, pin: DeadLetterPin | None) -> DeadLetters:
         """Return the sum of all dead letters of the job, whose control record has the pin; none without one."""
         return NO_DEAD_LETTERS if pin is None else pin.total(offset.dead for offset in self.offsets.values())

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from eosingest.errors import SpecError
-from eosingest.kafka.config import ClientSettings, refuse_one_sided
-from eosingest.kafka.librdkafka import check_properties
+from eosingest.kafka.config import ClientSettings
+from eosingest.kafka.librdkafka import refuse_properties
 
 PROPERTIES = "source.properties"
 
@@ -76,9 +75,5 @@ def given_properties(table: Table) -> dict[str, str] | None:
     if table.properties is None:
         return None
     properties = table.others.resolve(table.properties, PROPERTIES)
-    problems = refuse_one_sided(properties, PROPERTIES)
-    if not problems and (complaint := check_properties(ClientSettings("", properties))):
-        problems = [f"{PROPERTIES}: librdkafka says: {complaint}"]
-    if problems:
-        raise SpecError("\n".join(problems), code="bad-property", problems=problems)
+    refuse_properties(properties, PROPERTIES)
     return properties
