@@ -91,9 +91,9 @@ class Scan(ABC):
     def inspect(self, tasks: Tasks, plan: Plan) -> None:  # noqa: B027 - a kind whose columns have types needs none
         """Check, before anything is sent, for data that readers would misread."""
 
-    def inferred(self, tasks: Tasks, plan: Plan) -> str | None:
-        """Return the schema that is inferred from all rows, as DDL; None if the types of the columns are known otherwise."""
-        return None
+    def inferred(self, tasks: Tasks, plan: Plan) -> str:
+        """Return the schema that is inferred from all rows, as DDL: for a kind that has `reads_all_to_infer`."""
+        raise NotImplementedError
 
     def check_pinned_schema(self, tasks: Tasks, plan: Plan, pinned: str) -> None:  # noqa: B027 - of an inferred one only
         """Raise ChangedError if the `pinned` schema (DDL) was inferred and no longer fits the data of the plan."""
@@ -106,7 +106,7 @@ class Scan(ABC):
         self, spark: SparkSession, plan: Plan, schema: str | None, most_tasks: int, *, resumed: bool = False
     ) -> PythonRows:
         """Return the rows of the pending splits; see `PythonScan.frame`. `schema`: the pinned one, as DDL."""
-        if schema is None:
+        if schema is None and self.reads_all_to_infer:
             schema = self.inferred(tasks_of(spark.sparkContext), plan)
         return self.of(plan, schema).frame(spark, plan, most_tasks, resumed=resumed)
 

@@ -28,8 +28,8 @@ NO_DATE = no_date("^")
 NULLS = "__eosingest_nulls"  # a struct of columns that are not read (python_scan.py): all its fields are null
 _SAID = "a time without a date, which Spark would take for today's"
 _IN_A_TEXT = (
-    "the text may have a time without a date, which Spark would take for today's (read the field as STRING, or set\
- timestampFormat): "
+    "the text may have a time without a date, which Spark would take for today's"
+    " (read the field as STRING, or set timestampFormat): "
 )
 _SPECIAL = re.compile(r"\s*(now|today|tomorrow|yesterday)\b.*", re.IGNORECASE | re.DOTALL)
 _OF_THE_DAY = "depends on the day of the run, so a retry would send other bytes"

@@ -140,7 +140,7 @@ def test_a_field_beside_those_of_the_schema(tmp_path: Path) -> None:
     text = '{"s":"a","k":1}\n{"s":"b"}\n[{"s":"c"},{"k":{"x":[]}}]\n{\'k\':null}\n{"s":1e2,"k":2}\n{"s":"k"}\n{"x":{"k":1}}\n'
     settings = JsonSettings.of({})
     for schema in (from_ddl("s STRING"), from_ddl('s STRING, `"` STRING')):
-        readers = [kind(schema, settings, beside=("j", "k")) for kind in (JsonReader, AuditJsonReader)]
+        readers = [kind(schema, settings, folder_names=("j", "k")) for kind in (JsonReader, AuditJsonReader)]
         run, audit = (read(each, tmp_path, text.encode(), "json", 1 << 20, {}) for each in readers)
         assert [bad for _, bad in run] == [True, False, False, True, True, True, False, False]
         assert [row for row in run if not row[1]] == [row for row in audit if not row[1]]

@@ -1,6 +1,6 @@
 """Opens a file as it was listed, and makes the error if it is not: for the inspection and the tasks.
 
-A storage compares the file with the listing whenever it reads bytes; here it is compared once more when it was read.
+A storage compares the file with the listing whenever it reads bytes; here it is compared again at the end.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class AuditJsonReader:
     settings: JsonSettings
     folders: FolderColumns = field(default_factory=FolderColumns)
     names_once: bool = False
-    beside: tuple[str, ...] = ()
+    folder_names: tuple[str, ...] = ()
 
     @staticmethod
     def takes(settings: JsonSettings) -> bool:
@@ -100,7 +100,7 @@ class AuditJsonReader:
         """Yield the rows of a split, including committed ones; see `python_scan.ArrowReader`."""
         file, cut = as_file(split.item), file_split(split.planned.split)
         values = self.folders.of(file)
-        rows = JsonRows(self.schema, self.settings, names_once=self.names_once, beside=self.beside)
+        rows = JsonRows(self.schema, self.settings, names_once=self.names_once, folder_names=self.folder_names)
         for lines in lines_again(file, cut, self.settings.layout.end):
             batch = rows.batch(lines)
             if len(batch):
@@ -121,11 +121,11 @@ class JsonRows:
     """Makes rows of a schema of lines."""
 
     def __init__(
-        self, schema: StructType, settings: JsonSettings, *, names_once: bool = False, beside: Sequence[str] = ()
+        self, schema: StructType, settings: JsonSettings, *, names_once: bool = False, folder_names: Sequence[str] = ()
     ) -> None:
-        """`names_once`: a row in which an object has a name twice is corrupt. So is a row with a field of `beside`."""
+        """`names_once`: a row in which an object has a name twice is corrupt. So is a row with a field of `folder_names`."""
         self._names_once = names_once
-        self._beside = beside
+        self._folder_names = folder_names
         self._schema = schema
         self._settings = settings
         self._types = arrow_schema(schema)
@@ -142,7 +142,7 @@ class JsonRows:
                 self._is_bad = False
                 try:
                     given = _of(dict, found)
-                    self._is_bad = any(name in given for name in self._beside)
+                    self._is_bad = any(name in given for name in self._folder_names)
                     rows.append([_taken(take, given.get(name)) for name, take in self._takes])
                 except (ValueError, RecursionError):
                     rows.append([None] * len(self._schema.fields))
@@ -166,7 +166,7 @@ class JsonRows:
             return ""
         if not isinstance(found, dict):
             return "it is no JSON object"
-        if both := [name for name in self._beside if name in found]:
+        if both := [name for name in self._folder_names if name in found]:
             return f"it has a field {both[0]}, and the file is in a folder {both[0]}=…: rename one of them"
         if self._settings.patterns:  # by which values are not converted here
             return ""

@@ -171,10 +171,8 @@ class CsvScan(InferringScan):
 
     # ---- types -------------------------------------------------------------------------------------------------------
 
-    def inferred(self, tasks: Tasks, plan: Plan) -> str | None:
+    def inferred(self, tasks: Tasks, plan: Plan) -> str:
         """Return the columns with the types of all their texts. Raises SpecError if that would read too much."""
-        if self.read.schema is not None:
-            return None
         names = self._names(plan)
         if not self._infers_types:
             return columns_ddl(_struct(names, [None] * len(names)))

@@ -85,20 +85,20 @@ class JsonDecoder:
         single_quotes: bool = True,
         words: bool = True,
         names_once: bool = False,
-        beside: Sequence[str] = (),
+        folder_names: Sequence[str] = (),
     ) -> None:
         """Take the schema. `single_quotes` and `words` are read if they are true; see `json_text.standard`.
 
         `names_once`: a row in which an object has a name twice is corrupt. Otherwise the inspection found none. So is a row
-        with a field of `beside`, the columns of folders.
+        with a field of `folder_names`, the columns of folders.
         """
         self.names_once = names_once
-        self._beside = {f"beside{place}": name for place, name in enumerate(beside)}
+        self._folder_names = {f"folder{place}": name for place, name in enumerate(folder_names)}
         self._is_dict = is_raw(schema)
         self._raw = _has(schema, lambda kind: isinstance(kind, StructType) and is_raw(kind))
         self._has_double = _has(schema, lambda kind: isinstance(kind, DoubleType))
-        strict = _struct(schema, _LENIENT if self._raw else _STRICT, self._beside)
-        lenient = _struct(schema, _LENIENT, self._beside)
+        strict = _struct(schema, _LENIENT if self._raw else _STRICT, self._folder_names)
+        lenient = _struct(schema, _LENIENT, self._folder_names)
         self._decode = msgspec.json.Decoder(strict).decode
         self._decode_leniently = msgspec.json.Decoder(lenient).decode
         self._nothing = {} if self._is_dict else strict()
@@ -123,13 +123,13 @@ class JsonDecoder:
                     pass
             for text in self.elements(line) if arrays else (line,):
                 self._add(text, found, strictly=place not in odd)
-        if self._beside:
+        if self._folder_names:
             found.corrupt = sorted({*found.corrupt, *self._with_others(values)})
         return found
 
     def _with_others(self, values: Sequence[Any]) -> Iterator[int]:
-        """Yield the places of rows with a field of `beside`."""
-        for place, name in self._beside.items():
+        """Yield the places of rows with a field of `folder_names`."""
+        for place, name in self._folder_names.items():
             if self._is_dict:
                 yield from (at for at, value in enumerate(values) if name in value)
             else:
@@ -232,16 +232,16 @@ def raw_decoder(kind: DataType) -> Callable[[Raw], Any]:
 
 
 def _struct(
-    kind: StructType, plain: Mapping[type[DataType], Any], beside: Mapping[str, str] = MappingProxyType({})
+    kind: StructType, plain: Mapping[type[DataType], Any], folder_names: Mapping[str, str] = MappingProxyType({})
 ) -> Any:
-    """Return the msgspec type of a struct's values; of the fields `beside` it says whether they are there."""
+    """Return the msgspec type of a struct's values; of the fields `folder_names` it says whether they are there."""
     if is_raw(kind):
         return dict[str, Raw]
     names = {f"f{place}": each.name for place, each in enumerate(kind.fields)}
     fields: list[tuple[str, Any, Any]]
     fields = [(name, _optional(each.dataType, plain), None) for name, each in zip(names, kind.fields, strict=True)]
-    fields += [(place, Any, UNSET) for place in beside]
-    return msgspec.defstruct("Row", fields, rename={**names, **beside}, gc=False)
+    fields += [(place, Any, UNSET) for place in folder_names]
+    return msgspec.defstruct("Row", fields, rename={**names, **folder_names}, gc=False)
 
 
 def _optional(kind: DataType, plain: Mapping[type[DataType], Any]) -> Any:

@@ -75,14 +75,14 @@ class JsonSettings:
 class JsonReader:
     """Reads the rows of splits (`python_scan.ArrowReader`), with a column of corrupt rows (`record_settings.CORRUPT`).
 
-    `folders` are the columns of `k=v` folders, after those of the `schema`. `names_once`, `beside`: see `JsonDecoder`.
+    `folders` are the columns of `k=v` folders, after those of the `schema`. `names_once`, `folder_names`: see `JsonDecoder`.
     """
 
     schema: StructType
     settings: JsonSettings
     folders: FolderColumns = field(default_factory=FolderColumns)
     names_once: bool = False
-    beside: tuple[str, ...] = ()
+    folder_names: tuple[str, ...] = ()
 
     def narrowed(self, names: frozenset[str]) -> JsonReader:
         """Return a reader of only these columns. A value of another column is not checked."""
@@ -99,7 +99,7 @@ class JsonReader:
             single_quotes=settings.single_quotes,
             words=settings.words,
             names_once=self.names_once,
-            beside=self.beside,
+            folder_names=self.folder_names,
         )
         columns = JsonColumns(self.schema, settings.patterns, settings.words)
         for texts in texts_of(file, cut, settings, decoder):
@@ -111,7 +111,7 @@ class JsonReader:
         """See `corrupt_rows.Explaining`."""
         from eosingest.sources.files.reading.audit_json import JsonRows
 
-        rows = JsonRows(self.schema, self.settings, beside=self.beside)
+        rows = JsonRows(self.schema, self.settings, folder_names=self.folder_names)
         return [rows.why(text) for text in texts]
 
 

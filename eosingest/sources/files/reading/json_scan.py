@@ -56,20 +56,19 @@ class JsonScan(InferringScan):
         _refuse_unread(given)
         whole, folders = self.with_folders(given, plan)
         rows = StructType(whole.fields[: len(whole.fields) - len(folders.fields)])
-        names = {each.name for each in rows.fields}
         # A pinned schema has the folders' columns, too: it was inferred from data without them.
-        written = given.names if self.read.schema is not None else []
-        beside = [name for name in written if name not in names and not has_odd_name([name])]
-        reader = self._reader(rows, folders, tuple(beside))
+        written = frozenset(given.names) if self.read.schema is not None else frozenset[str]()
+        names = (each.name for each in folders.fields if each.name in written)
+        reader = self._reader(rows, folders, tuple(name for name in names if not has_odd_name([name])))
         types = {each.name: ddl_of(each.dataType) for each in whole.fields}
         return self.scan(reader, types, hidden={CORRUPT: "STRING"}, narrowed=reader.narrowed)
 
     def _reader(
-        self, rows: StructType, folders: FolderColumns, beside: tuple[str, ...]
+        self, rows: StructType, folders: FolderColumns, folder_names: tuple[str, ...]
     ) -> JsonReader | AuditJsonReader:
         settings = JsonSettings.of(self.read.options)
         kind = AuditJsonReader if self.audits and self.audit_reader else JsonReader
-        return kind(rows, settings, folders, names_once=not self.read.inspects, beside=beside)
+        return kind(rows, settings, folders, names_once=not self.read.inspects, folder_names=folder_names)
 
     @property
     def audit_reader(self) -> str:
@@ -78,10 +77,8 @@ class JsonScan(InferringScan):
 
     # ---- without a schema --------------------------------------------------------------------------------------------
 
-    def inferred(self, tasks: Tasks, plan: Plan) -> str | None:
+    def inferred(self, tasks: Tasks, plan: Plan) -> str:
         """Return the columns with the types of all their values. Raises SpecError if that would read too much."""
-        if self.read.schema is not None:
-            return None
         self.refuse_to_infer(plan, lambda split: struct_of(self._types().of(split, blocks=1), self._inference))
         found = self._struct(self._seen(tasks, plan).values())
         self._check(plan, found)
